@@ -1,1 +1,25 @@
-export {};
+export { assertNever, InvariantBroken } from './assert-never.ts';
+export type { AgentSpec, ChainSpec, EffectClass, ModelSpec, ParallelClass, ToolDefinition } from './agent-spec.ts';
+export { decodeEvent, encodeEvent, restoreState, stamp, stateChanges, type StateChanges, type StateFields } from './codec.ts';
+export { wishesOf, type Command, type CommandType, type Wishes } from './command.ts';
+export { decide } from './decide.ts';
+export { errorTypes, type ErrorType } from './error-type.ts';
+export { eventTypes, type EventBody, type EventType, type RunEvent, type ToolResult, type UnusualOutcome } from './events.ts';
+export { evolve, fold } from './evolve.ts';
+export { idIn, isId, shardOf, type IdKind } from './ids.ts';
+export {
+  defaultLimits, limitNames, limitsNotSupported, limitsOfRun, type AgentLimits, type LimitName, type LimitRange, type Limits, type LimitsOutcome,
+} from './limits.ts';
+export type { Content, ContentPart, Message, MessageToolCall, Transcript } from './message.ts';
+export { recoveryActions, recoverySites, recoveryTable, type Recovery, type RecoveryAction, type RecoverySite } from './recovery.ts';
+export { estimateTokens, modelRequest, type ModelRequest } from './request.ts';
+export { initialState, specOf, type OpenCall, type RunError, type RunState } from './state.ts';
+export {
+  isEnded, mayMove, pauseReasons, runStatuses, statusOfStopReason, stopReasons, type EndStatus, type PauseReason, type RunStatus, type StopReason,
+} from './stop-reason.ts';
+export { idempotencyKey, ledgerVerdict, planGroups, type LedgerEntry } from './tool-call.ts';
+export type {
+  Decision, Effect, ModelFailed, ModelFailure, ModelReplied, ModelReply, ReplyCall, SettledCall, TimeLimit, ToolCallsSettled, TurnClaimed, TurnInput,
+} from './turn-input.ts';
+export { addUsage, asWaste, noUsage, type Usage } from './usage.ts';
+export { capText, utf8Length, wellFormed, type Capped } from './well-formed.ts';

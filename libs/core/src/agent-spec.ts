@@ -1,0 +1,58 @@
+/**
+ * What a run is made by, pinned when it is created: a worker acts by this, not by its own configuration of the day.
+ * Holds no secret and no address: the worker finds those by the model's name.
+ */
+import type { AgentLimits } from './limits.ts';
+
+export interface AgentSpec {
+  readonly name: string;
+  /** Who the agent is; stands before the instructions in the system message. */
+  readonly soul: string | null;
+  readonly instructions: string;
+  readonly chain: ChainSpec;
+  /** Patterns of tool names, e.g. `files/*`. */
+  readonly tools: readonly string[];
+  readonly limits: AgentLimits;
+}
+
+/** The ordered models of an agent. Never empty. */
+export interface ChainSpec {
+  readonly name: string;
+  readonly models: readonly ModelSpec[];
+}
+
+export interface ModelSpec {
+  /** The name in the configuration; what events and metrics call it. */
+  readonly name: string;
+  readonly provider: string;
+  /** The provider's own name for it. */
+  readonly model: string;
+  /** Tokens. */
+  readonly context_window: number;
+  /** Tokens. */
+  readonly max_output_tokens: number;
+  readonly supports_tools: boolean;
+  readonly supports_images: boolean;
+}
+
+/** What a second call may do that the first has done: nothing (`read`), nothing with the same key (`idempotent`), harm (`once`). */
+export type EffectClass = 'read' | 'idempotent' | 'once';
+
+/** What may run beside it: other parallel ones, other paths, nothing. */
+export type ParallelClass = 'parallel' | 'path' | 'serial';
+
+/** A tool as the run knows it from its first claim on; the definition does not change under a run. */
+export interface ToolDefinition {
+  /** `server/tool` for MCP, the plain name for functions. */
+  readonly name: string;
+  /** Legal for every provider: letters, digits, `_`, `-`, 1 to 64. */
+  readonly wire_name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments; always an object schema. */
+  readonly input_schema: Readonly<Record<string, unknown>>;
+  readonly effect: EffectClass;
+  readonly parallel: ParallelClass;
+  readonly timeout_ms: number;
+  /** `sha256:` and the hash of what the model is shown of it. */
+  readonly hash: string;
+}

@@ -1,0 +1,155 @@
+/**
+ * The log is the truth: everything that state holds comes from one of these. Each event is appended once and never changed.
+ * Field names are the contract's (section 7) and are what clients see.
+ */
+import type { AgentSpec, ParallelClass, ToolDefinition } from './agent-spec.ts';
+import type { ErrorType } from './error-type.ts';
+import type { Limits } from './limits.ts';
+import type { Content } from './message.ts';
+import type { RecoveryAction, RecoverySite } from './recovery.ts';
+import type { EndStatus, PauseReason, RunStatus, StopReason } from './stop-reason.ts';
+import type { Usage } from './usage.ts';
+
+/** Stamped on every event when it is appended. */
+export interface Envelope {
+  /** 1, 2, 3 … no gaps. */
+  readonly seq: number;
+  /** Epoch seconds by Redis' clock, never below the event before. */
+  readonly ts: number;
+  readonly run_id: string;
+  readonly turn_number: number;
+  /** The claim under which it was written; 0 for what `create` wrote. Never below the event before. */
+  readonly epoch: number;
+}
+
+export interface RunCreated {
+  readonly type: 'run_created';
+  readonly agent: string;
+  readonly agent_version: string;
+  readonly agent_spec: AgentSpec;
+  readonly session_id: string;
+  readonly parent_run_id: string | null;
+  readonly forked_from: string | null;
+  readonly tenant: string;
+  readonly limits: Limits;
+  readonly chain: string;
+  readonly tools: readonly string[];
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly tags: readonly string[];
+  /** 1 (first) to 100. */
+  readonly priority: number;
+  /** ISO 8601, or null for at once. */
+  readonly run_at: string | null;
+}
+
+export interface UserMessage { readonly type: 'user_message'; readonly content: Content }
+
+export interface StateChange {
+  readonly type: 'state_change';
+  readonly old: RunStatus;
+  readonly new: RunStatus;
+  readonly reason: StopReason | PauseReason | 'claimed' | 'resumed';
+}
+
+export interface TurnStart { readonly type: 'turn_start'; readonly attempt: number; readonly worker: string }
+
+export interface ModelRequested {
+  readonly type: 'model_request';
+  readonly model: string;
+  readonly provider: string;
+  readonly chain: string;
+  readonly position: number;
+  readonly canary: boolean;
+  readonly skipped: readonly { readonly model: string; readonly why: string }[];
+  readonly estimated_tokens: number;
+  readonly message_count: number;
+}
+
+/** Increments first (`is_final` false), then one final event with the whole text. */
+export interface AssistantText {
+  readonly type: 'assistant_text';
+  readonly content: string;
+  readonly is_final: boolean;
+  readonly attempt: number;
+  readonly interrupted?: true;
+  /** What the reply cost; on the first event of the reply, so that a crash before `turn_end` does not lose it. */
+  readonly usage?: Usage;
+}
+
+export interface AssistantThinking { readonly type: 'assistant_thinking'; readonly content: string; readonly provider_data: unknown }
+
+export interface ToolUse {
+  readonly type: 'tool_use';
+  readonly tool_name: string;
+  readonly tool_input: Readonly<Record<string, unknown>>;
+  readonly tool_use_id: string;
+  readonly provider_id: string | null;
+  readonly execution: ParallelClass;
+  /** Why no tool can take this call; it gets an error result and is never begun. */
+  readonly invalid?: string;
+  /** See `AssistantText`; here where a reply has calls and no text. */
+  readonly usage?: Usage;
+}
+
+/** Why a call has no result of its own: nobody knows, it never began, it was stopped. */
+export type UnusualOutcome = 'unknown' | 'not_started' | 'cancelled';
+
+export interface ToolResult {
+  readonly type: 'tool_result';
+  readonly tool_use_id: string;
+  readonly tool_name: string;
+  readonly content: string;
+  readonly is_error: boolean;
+  /** Seconds. */
+  readonly duration: number;
+  readonly truncated_bytes?: number;
+  /** sha256 of the whole observation in the archive. */
+  readonly blob?: string;
+  readonly outcome?: UnusualOutcome;
+}
+
+export interface MaxIterations {
+  readonly type: 'max_iterations';
+  readonly limit: string;
+  readonly iterations: number;
+  readonly last_action_summary: string;
+  readonly state: Readonly<Record<string, unknown>>;
+  readonly summary: string;
+}
+
+export interface ToolsChanged { readonly type: 'tools_changed'; readonly tools: readonly ToolDefinition[]; readonly problems: readonly string[]; readonly done: 'pinned' }
+
+export interface ErrorEvent {
+  readonly type: 'error';
+  readonly error_type: ErrorType;
+  readonly action: RecoveryAction;
+  readonly site: RecoverySite | null;
+  readonly model: string;
+  readonly from_model?: string;
+  readonly to_model?: string;
+  readonly detail: string;
+  /** Seconds until the next try, null when there is none. */
+  readonly retry_in: number | null;
+  readonly consecutive_errors: number;
+  readonly usage?: Usage;
+}
+
+export interface Steered { readonly type: 'steer'; readonly content: string }
+export interface FinalResponse { readonly type: 'final_response'; readonly text: string }
+/** `duration` in seconds. */
+export interface TurnEnd { readonly type: 'turn_end'; readonly duration: number; readonly usage: Usage }
+/** Always the last event. */
+export interface RunEnd { readonly type: 'run_end'; readonly status: EndStatus; readonly stop_reason: StopReason }
+
+export type EventBody =
+  | RunCreated | UserMessage | StateChange | TurnStart | ModelRequested | AssistantText | AssistantThinking | ToolUse
+  | ToolResult | MaxIterations | ToolsChanged | ErrorEvent | Steered | FinalResponse | TurnEnd | RunEnd;
+
+export type EventType = EventBody['type'];
+export type RunEvent = EventBody & Envelope;
+
+/** Every type, for filters, docs and their tests; the compiler keeps it complete. */
+export const eventTypes = Object.keys({
+  run_created: 1, user_message: 1, state_change: 1, turn_start: 1, model_request: 1, assistant_text: 1, assistant_thinking: 1,
+  tool_use: 1, tool_result: 1, max_iterations: 1, tools_changed: 1, error: 1, steer: 1, final_response: 1, turn_end: 1, run_end: 1,
+} satisfies Record<EventType, 1>) as EventType[];

@@ -1,0 +1,29 @@
+/**
+ * The transcript as the run keeps it. Providers' wire forms are made from it by their adapters.
+ */
+
+export type ContentPart =
+  | { readonly type: 'text'; readonly text: string }
+  /** `data` is base64 without a prefix. */
+  | { readonly type: 'image'; readonly media_type: string; readonly data: string };
+
+export type Content = string | readonly ContentPart[];
+
+export interface MessageToolCall {
+  readonly tool_use_id: string;
+  readonly tool_name: string;
+  readonly tool_input: Readonly<Record<string, unknown>>;
+}
+
+export type Message =
+  | { readonly role: 'user'; readonly content: Content }
+  /** Said by the host, not by a person: a steering text, a request to answer again. Providers render it as a user message. */
+  | { readonly role: 'host'; readonly note: 'steer' | 'reask'; readonly content: string }
+  | { readonly role: 'assistant'; readonly text: string; readonly thinking: string; readonly calls: readonly MessageToolCall[]; readonly model: string }
+  | { readonly role: 'tool'; readonly tool_use_id: string; readonly tool_name: string; readonly content: string; readonly is_error: boolean };
+
+/** Append-only within a generation; compaction starts a new one. */
+export interface Transcript {
+  readonly generation: number;
+  readonly messages: readonly Message[];
+}

@@ -1,0 +1,120 @@
+/**
+ * What the events of a run add up to. Made by `evolve` alone; nobody else writes it.
+ * Stored by its changed top-level fields, so each field is kept small or is written once; the transcript is stored apart,
+ * and `last_seq`, `last_ts`, `epoch` stand in the run's control record.
+ */
+import type { AgentSpec, ParallelClass, ToolDefinition } from './agent-spec.ts';
+import type { ErrorType } from './error-type.ts';
+import { defaultLimits, type Limits } from './limits.ts';
+import type { Transcript } from './message.ts';
+import type { PauseReason, RunStatus, StopReason } from './stop-reason.ts';
+import { noUsage, type Usage } from './usage.ts';
+
+/** A call of the current turn's reply, in the reply's order. */
+export interface OpenCall {
+  readonly tool_use_id: string;
+  readonly tool_name: string;
+  readonly tool_input: Readonly<Record<string, unknown>>;
+  readonly execution: ParallelClass;
+  readonly invalid: string | null;
+  readonly settled: boolean;
+  /** A result that came before those of earlier calls; it moves to the transcript in the order of the calls. */
+  readonly waiting_result: { readonly content: string; readonly is_error: boolean } | null;
+}
+
+export interface RunError {
+  readonly error_type: ErrorType;
+  /** A plain sentence for people. */
+  readonly message: string;
+  readonly model: string;
+  readonly retryable: boolean;
+  readonly detail: string;
+}
+
+export interface Partial_ {
+  readonly iterations: number;
+  readonly last_action_summary: string;
+  readonly state: Readonly<Record<string, unknown>>;
+  readonly summary: string;
+}
+
+export interface RunState {
+  /** Raised when the same events fold to something else; see `codec.ts`. */
+  readonly fold_version: 1;
+  readonly last_seq: number;
+  readonly last_ts: number;
+  readonly epoch: number;
+
+  readonly run_id: string;
+  readonly session_id: string;
+  readonly parent_run_id: string | null;
+  readonly forked_from: string | null;
+  readonly tenant: string;
+  readonly agent: string;
+  readonly agent_version: string;
+  readonly spec: AgentSpec | null;
+  readonly limits: Limits;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly tags: readonly string[];
+  readonly priority: number;
+  readonly run_at: string | null;
+  readonly created_at: number;
+  readonly started_at: number | null;
+  readonly ended_at: number | null;
+
+  readonly status: RunStatus;
+  readonly stop_reason: StopReason | null;
+  readonly pause_reason: PauseReason | null;
+  readonly answer: string | null;
+  readonly partial: Partial_ | null;
+  readonly error: RunError | null;
+
+  /** Null until the first claim has pinned them. */
+  readonly tools: readonly ToolDefinition[] | null;
+  readonly turn_number: number;
+  /** Deliveries of the current turn so far. */
+  readonly attempt: number;
+  readonly turn_open: boolean;
+  readonly calls: readonly OpenCall[];
+  /** Steering texts accepted while calls were open; they follow the results. */
+  readonly waiting_steers: readonly string[];
+  /** A final text that has not ended the run yet, because the run was paused at that point. */
+  readonly candidate: string | null;
+
+  readonly tool_calls: number;
+  readonly invalid_calls: number;
+  readonly reasks: number;
+  readonly consecutive_errors: number;
+  /** Failures in a row on the model that is served now. */
+  readonly model_errors: number;
+  /** The model that is served now, as its place in the chain. */
+  readonly position: number;
+  /** Places in the chain tried since the last accepted reply. */
+  readonly tried: readonly number[];
+  readonly model: string | null;
+  readonly usage: Usage;
+  /** What this turn has used so far; cleared by its end. */
+  readonly turn_usage: Usage;
+  /** Seconds inside claims. */
+  readonly active_s: number;
+  readonly recoveries: Readonly<Record<string, number>>;
+  /** Call ids that compaction has removed from the transcript: never reused. */
+  readonly retired_ids: readonly string[];
+  readonly transcript: Transcript;
+}
+
+export const initialState: RunState = {
+  fold_version: 1, last_seq: 0, last_ts: 0, epoch: 0,
+  run_id: '', session_id: '', parent_run_id: null, forked_from: null, tenant: '', agent: '', agent_version: '', spec: null,
+  limits: defaultLimits, metadata: {}, tags: [], priority: 50, run_at: null, created_at: 0, started_at: null, ended_at: null,
+  status: 'queued', stop_reason: null, pause_reason: null, answer: null, partial: null, error: null,
+  tools: null, turn_number: 0, attempt: 0, turn_open: false, calls: [], waiting_steers: [], candidate: null,
+  tool_calls: 0, invalid_calls: 0, reasks: 0, consecutive_errors: 0, model_errors: 0, position: 0, tried: [], model: null,
+  usage: noUsage, turn_usage: noUsage, active_s: 0, recoveries: {}, retired_ids: [], transcript: { generation: 1, messages: [] },
+};
+
+/** The agent a run was made by. Throws before `run_created`. */
+export function specOf(state: RunState): AgentSpec {
+  if (state.spec === null) throw new TypeError('a run has a spec from its first event on');
+  return state.spec;
+}

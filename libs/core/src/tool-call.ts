@@ -1,0 +1,100 @@
+/**
+ * Pure rules about tool calls: their identity, what may run together, and what a delivery may do with a call that an
+ * earlier delivery may have begun.
+ */
+import type { EffectClass, ParallelClass, ToolDefinition } from './agent-spec.ts';
+import type { EventBody } from './events.ts';
+import type { OpenCall, RunState } from './state.ts';
+import type { ReplyCall } from './turn-input.ts';
+import { wellFormed } from './well-formed.ts';
+
+const legalId = /^[a-zA-Z0-9_-]{1,64}$/;
+
+/** The `tool_use` events of a reply: ids given, names mapped back, invalid calls marked. */
+export function toolUses(state: RunState, calls: readonly ReplyCall[]): (EventBody & { type: 'tool_use' })[] {
+  const tools = state.tools ?? [];
+  const used = usedIds(state);
+  return calls.map((call, index) => {
+    const tool = tools.find((each) => each.wire_name === call.name || each.name === call.name);
+    const invalid = tool === undefined ? unknownTool(call.name, tools) : call.problem;
+    const tool_use_id = identify(call.provider_id, `call_t${state.turn_number}_${index}`, used);
+    return {
+      type: 'tool_use', tool_name: tool?.name ?? call.name.toWellFormed().slice(0, 200).toWellFormed(),
+      tool_input: wellFormed(call.input), tool_use_id, provider_id: call.provider_id?.slice(0, 200).toWellFormed() ?? null,
+      execution: executionOf(tool), ...(invalid === null ? {} : { invalid }),
+    };
+  });
+}
+
+/**
+ * The provider's id where it is legal everywhere and new in this run; else one made from turn and position, so that the
+ * same reply gets the same ids. Never random, never reused: the ledger is keyed by it.
+ */
+function identify(provider_id: string | null, made: string, used: Set<string>): string {
+  let id = provider_id !== null && legalId.test(provider_id) && !used.has(provider_id) ? provider_id : made;
+  while (used.has(id)) id = `${id}_`;
+  used.add(id);
+  return id;
+}
+
+function usedIds(state: RunState): Set<string> {
+  const used = new Set(state.retired_ids);
+  for (const message of state.transcript.messages) {
+    if (message.role === 'assistant') for (const call of message.calls) used.add(call.tool_use_id);
+  }
+  return used;
+}
+
+function unknownTool(name: string, tools: readonly ToolDefinition[]): string {
+  const names = tools.map((tool) => tool.wire_name).join(', ');
+  return `There is no tool named "${name.toWellFormed().slice(0, 100).toWellFormed()}". Available: ${names === '' ? 'none' : names}.`;
+}
+
+/** A tool nobody knows is a barrier. */
+function executionOf(tool: ToolDefinition | undefined): ParallelClass {
+  return tool?.parallel ?? 'serial';
+}
+
+/**
+ * Splits a batch into groups that run one after the other. Neighbouring parallel calls share a group; anything else is
+ * alone, and a later call never crosses it. `path` is a barrier until paths are compared.
+ */
+export function planGroups(calls: readonly OpenCall[]): OpenCall[][] {
+  const groups: OpenCall[][] = [];
+  let together = false;
+  for (const call of calls) {
+    const parallel = call.execution === 'parallel';
+    if (parallel && together) groups.at(-1)?.push(call);
+    else groups.push([call]);
+    together = parallel;
+  }
+  return groups;
+}
+
+/** What the ledger knows of a call. */
+export interface LedgerEntry {
+  readonly tool_use_id: string;
+  readonly tool_name: string;
+  readonly status: 'started' | 'settled';
+  /** The claim that started it, and that settled it. */
+  readonly started_epoch: number;
+  readonly settled_epoch: number | null;
+  readonly idempotency_key: string;
+  readonly effect: EffectClass;
+  readonly outcome: string | null;
+}
+
+/**
+ * What this claim may do with a call: `run` (begin it first), `repeat` (begin again, same idempotency key) or report it
+ * `in_doubt`. A settled call never gets here: its result is in the log.
+ */
+export function ledgerVerdict(effect: EffectClass, entry: LedgerEntry | undefined, epoch: number): 'run' | 'go' | 'repeat' | 'in_doubt' {
+  if (entry === undefined) return 'run';
+  if (entry.started_epoch === epoch) return 'go';
+  return effect === 'once' ? 'in_doubt' : 'repeat';
+}
+
+/** The same for every attempt of a call, different for every call. */
+export function idempotencyKey(run_id: string, tool_use_id: string): string {
+  return `${run_id}-${tool_use_id}`;
+}

@@ -1,0 +1,47 @@
+/**
+ * Carries a run's new events into the archive: a range is sealed before it is put, so that a retry after a lost answer
+ * writes the very same bytes under the very same key; the watermark moves only after the archive has read them back.
+ */
+import { initialState, restoreState } from '@treadle/core';
+import type { Archive } from './ports/archive.ts';
+import type { RunDirectory, SealedRange, StoreUpkeep } from './ports/run-store.ts';
+import { runView } from './run-view.ts';
+
+export interface ArchiveDeps {
+  readonly store: StoreUpkeep & Pick<RunDirectory, 'events' | 'read'>;
+  readonly archive: Archive;
+  readonly options: ArchiveOptions;
+}
+
+export interface ArchiveOptions {
+  /** Events per segment at most. */
+  readonly segment_events: number;
+  /** Archived events that stay in the stream for readers close behind. */
+  readonly keep_events: number;
+  /** How long an ended and archived run stays in the store, ms. */
+  readonly retention_ms: number;
+}
+
+/** Archives all that is there; answers how many events were written. Throws when the archive or the store fails: the next tick tries again. */
+export async function archiveRun(deps: ArchiveDeps, run_id: string): Promise<number> {
+  let written = 0;
+  for (;;) {
+    const range = await deps.store.seal(run_id, deps.options.segment_events);
+    if (range === null) return written;
+    await putRange(deps, range);
+    await deps.store.archived(range, deps.options);
+    written += range.last_seq - range.first_seq + 1;
+  }
+}
+
+async function putRange(deps: ArchiveDeps, range: SealedRange): Promise<void> {
+  const count = range.last_seq - range.first_seq + 1;
+  const stored = await deps.store.events(range.run_id, range.first_seq - 1, count);
+  const events = stored?.events ?? [];
+  if (events.length !== count) throw new Error(`${range.run_id}: ${count} events are sealed, ${events.length} are there`);
+  await deps.archive.putSegment({ ...range, events });
+  const snapshot = range.ended ? await deps.store.read(range.run_id) : null;
+  if (snapshot === null || snapshot.stored.last_seq !== range.last_seq) return;
+  const view = runView(restoreState(initialState, snapshot.stored), range.last_seq);
+  await deps.archive.putRun(range.run_id, JSON.stringify({ ...view, tenant: snapshot.tenant }));
+}

@@ -1,0 +1,65 @@
+/**
+ * Accepting a run: its first two events, folded and written with its first job in one step.
+ * A request answered `too_late` or by an exception from a store that was not reached does not happen afterwards.
+ */
+import { encodeEvent, evolve, idIn, initialState, stamp, stateChanges, type AgentSpec, type Content, type EventBody, type Limits, type RunState } from '@treadle/core';
+import type { Clock, Randomness } from './ports/clock.ts';
+import type { CreateReply, RunDirectory } from './ports/run-store.ts';
+
+export interface NewRun {
+  readonly tenant: string;
+  readonly spec: AgentSpec;
+  readonly agent_version: string;
+  readonly limits: Limits;
+  readonly input: Content;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly tags: readonly string[];
+  /** 1 (first) to 100. */
+  readonly priority: number;
+  /** ISO 8601, or null for at once. */
+  readonly run_at: string | null;
+}
+
+export interface CreateDeps {
+  readonly store: RunDirectory;
+  readonly clock: Clock;
+  readonly random: Randomness;
+  /** How many shards new runs are spread over. */
+  readonly shards: number;
+}
+
+/** A new run's id, on a shard drawn by chance. */
+export function mintRunId(deps: Pick<CreateDeps, 'random' | 'shards'>): string {
+  return idIn('run', Math.min(Math.floor(deps.random.jitter() * deps.shards), deps.shards - 1), deps.random.uuid());
+}
+
+export interface CreateOptions {
+  readonly run_id: string;
+  /** Epoch milliseconds of the store's clock after which nothing may happen any more. */
+  readonly not_after_ms: number;
+}
+
+/** Throws when the store's answer is unclear: asking again with the same id tells. */
+export async function createRun(deps: CreateDeps, run: NewRun, options: CreateOptions): Promise<{ reply: CreateReply; state: RunState }> {
+  const shard = Number.parseInt(options.run_id.slice(-2), 16);
+  const session_id = idIn('ses', shard, deps.random.uuid());
+  const bodies: EventBody[] = [
+    {
+      type: 'run_created', agent: run.spec.name, agent_version: run.agent_version, agent_spec: run.spec, session_id, parent_run_id: null,
+      forked_from: null, tenant: run.tenant, limits: run.limits, chain: run.spec.chain.name, tools: run.spec.tools, metadata: run.metadata,
+      tags: run.tags, priority: run.priority, run_at: run.run_at,
+    },
+    { type: 'user_message', content: run.input },
+  ];
+  let state: RunState = { ...initialState, run_id: options.run_id };
+  const events = bodies.map((body) => {
+    const event = stamp(state, body, deps.clock.nowMs() / 1000, 0);
+    state = evolve(state, event);
+    return encodeEvent(event);
+  });
+  const reply = await deps.store.create({
+    run_id: options.run_id, tenant: run.tenant, agent: run.spec.name, tags: run.tags, priority: run.priority, events, last_ts: state.last_ts,
+    changes: stateChanges(initialState, state), run_at_ms: run.run_at === null ? null : Date.parse(run.run_at), not_after_ms: options.not_after_ms,
+  });
+  return { reply, state };
+}

@@ -1,0 +1,177 @@
+/**
+ * One delivery of one run: claim, decide, commit, perform, until the run is handed on.
+ *
+ * E1  Nothing is performed whose reason is not committed.
+ * E2  After `fenced` or an unclear answer nothing more is performed and no key touched.
+ * E3  The job does not complete before the job it hands over to exists: the last commit adds it.
+ * E4  Any delivery at any time is harmless and makes progress: what is there is read from the claim, never remembered.
+ * E5  Nothing here sleeps to wait: a wait is a commit that ends the delivery.
+ */
+import { assertNever, decide, initialState, InvariantBroken, restoreState, specOf, type Decision, type RunState, type TurnInput } from '@treadle/core';
+import { callModel } from './call-model.ts';
+import type { HeldRuns } from './held-runs.ts';
+import { RunHold, type HoldDeps } from './hold.ts';
+import type { IncrementWriter } from './increments.ts';
+import type { Archive } from './ports/archive.ts';
+import type { ModelGateway } from './ports/model-gateway.ts';
+import type { Claimed } from './ports/run-store.ts';
+import type { ToolRunner } from './ports/tool-runner.ts';
+import { ToolCalls } from './settle-tool-calls.ts';
+
+export interface TurnDeps extends HoldDeps {
+  readonly models: ModelGateway;
+  readonly tools: ToolRunner;
+  readonly archive: Pick<Archive, 'putBlob'>;
+  readonly increments: IncrementWriter;
+  readonly held: HeldRuns;
+  /** The name of this worker in events. */
+  readonly worker: string;
+  readonly limits: DeliveryLimits;
+}
+
+export interface DeliveryLimits {
+  /** Deliveries in a row that may end in neither hand-over nor hand-back. */
+  readonly poison: number;
+  /** Lost jobs in a row that the pump may add again. */
+  readonly nudges: number;
+}
+
+/**
+ * `done`: the run was handed on, or there was nothing to do. `left`: this delivery is over without a decision; the job goes
+ * back to the queue.
+ */
+export type TurnOutcome = 'done' | 'left';
+
+/** Throws when the store's answer is unclear: the delivery is over, and the next claim finds out what happened. */
+export async function executeTurn(deps: TurnDeps, job: { readonly run_id: string; readonly n: number }, lease: AbortSignal): Promise<TurnOutcome> {
+  const hold = await take(deps, job);
+  if (hold === null) return 'done';
+  const onLease = (): void => hold.hold.abort('lease');
+  lease.addEventListener('abort', onLease, { once: true });
+  deps.held.add(hold.hold);
+  const timer = new TurnTimer(deps, hold.hold);
+  try {
+    if (lease.aborted) onLease();
+    return await loop(deps, hold, timer);
+  } catch (error) {
+    // The run is not to blame for a store that cannot be reached, but it is for what breaks our own rules.
+    if (!(error instanceof InvariantBroken)) await handBackSoon(deps, hold.hold);
+    throw error;
+  } finally {
+    timer.stop();
+    deps.held.delete(hold.hold);
+    lease.removeEventListener('abort', onLease);
+    if (!hold.hold.left) hold.hold.abort('fenced');
+  }
+}
+
+/** Best effort, and late is harmless: the script is fenced. */
+async function handBackSoon(deps: TurnDeps, hold: RunHold): Promise<void> {
+  const bound = new Promise<void>((resolve) => { setTimeout(resolve, handBackMs).unref(); });
+  await Promise.race([deps.store.handBack(hold.claim).catch(() => undefined), bound]);
+}
+
+const handBackMs = 2000;
+
+interface Held { readonly hold: RunHold; readonly claimed: Claimed }
+
+async function take(deps: TurnDeps, job: { readonly run_id: string; readonly n: number }): Promise<Held | null> {
+  const claim_id = deps.random.uuid();
+  const warm = deps.warm.get(job.run_id);
+  const held = warm === undefined ? null : { epoch: warm.epoch, claim_id: warm.claim_id, last_seq: warm.state.last_seq };
+  const claimed = await deps.store.claim({ ...job, claim_id, held });
+  if (claimed.type !== 'claimed') {
+    deps.warm.drop(job.run_id);
+    return null;
+  }
+  const state = claimed.stored === null ? warm?.state : restoreState(initialState, claimed.stored);
+  if (state === undefined) throw new Error(`the store says that the held state of ${job.run_id} is current, but none is held`);
+  const claim = { run_id: job.run_id, n: job.n, epoch: claimed.epoch, claim_id };
+  return { hold: new RunHold(deps, { claim, state, inbox: claimed.inbox, inbox_in: claimed.inbox_in, ledger: claimed.ledger }), claimed };
+}
+
+async function loop(deps: TurnDeps, held: Held, timer: TurnTimer): Promise<TurnOutcome> {
+  const { hold } = held;
+  const calls = new ToolCalls(deps, hold, timer);
+  let input = await claimedInput(deps, held, calls);
+  for (;;) {
+    if (hold.left) return leave(deps, hold);
+    // From here to the write nothing may be awaited: the write says which commands the decision has seen.
+    const decision = decide(hold.state, { ...input, commands: hold.commands } as TurnInput);
+    const written = await hold.decided(decision, calls.ledgerFor(decision, input));
+    if (written === 'fenced') return 'left';
+    if (written === 'inbox_changed') continue;
+    const next = await perform(deps, { hold, decision, timer, calls });
+    if (next === null) return 'done';
+    input = next;
+  }
+}
+
+/** The job is never completed here: if it is still ours, it is the only one that the run has. */
+async function leave(deps: TurnDeps, hold: RunHold): Promise<TurnOutcome> {
+  if (hold.signal.reason === 'drain') await deps.store.handBack(hold.claim);
+  return 'left';
+}
+
+async function claimedInput(deps: TurnDeps, { hold, claimed }: Held, calls: ToolCalls): Promise<TurnInput> {
+  const pinned = hold.state.tools !== null || specOf(hold.state).tools.length === 0;
+  const catalogue = pinned ? null : await deps.tools.catalogue(specOf(hold.state));
+  return {
+    type: 'turn_claimed', worker: deps.worker, deliveries: claimed.deliveries, poison_limit: deps.limits.poison, nudges: claimed.nudges,
+    nudge_limit: deps.limits.nudges, begun: calls.begunEarlier(), tools: catalogue?.tools ?? null, tool_problems: catalogue?.problems ?? [], commands: [],
+  };
+}
+
+interface Performing { readonly hold: RunHold; readonly decision: Decision; readonly timer: TurnTimer; readonly calls: ToolCalls }
+
+/** Carries out the one effect of a committed decision; null when it was the last. */
+async function perform(deps: TurnDeps, { hold, decision, timer, calls }: Performing): Promise<TurnInput | null> {
+  const { effect } = decision;
+  switch (effect.type) {
+    case 'call_model': return withProblems(deps, hold.state, await callModel(deps, { hold, model: effect.model, timer }));
+    case 'settle_tool_calls': return calls.settle();
+    case 'hand_over':
+    case 'pause':
+    case 'end_run': return null;
+    default: return assertNever(effect);
+  }
+}
+
+/** Arguments that do not fit a tool's schema are known before the reply is committed. */
+function withProblems(deps: TurnDeps, state: RunState, input: TurnInput): TurnInput {
+  if (input.type !== 'model_replied') return input;
+  const calls = input.reply.calls.map((call) => {
+    const tool = state.tools?.find((each) => each.wire_name === call.name || each.name === call.name);
+    return tool === undefined || call.problem !== null ? call : { ...call, problem: deps.tools.check(tool, call.input) };
+  });
+  return { ...input, reply: { ...input.reply, calls } };
+}
+
+/** Measures this claim and ends it when the turn or the session has had its time. */
+export class TurnTimer {
+  readonly #deps: TurnDeps;
+  readonly #startMs: number;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(deps: TurnDeps, hold: RunHold) {
+    this.#deps = deps;
+    this.#startMs = deps.clock.monotonicMs();
+    const { limits, active_s } = hold.state;
+    const sessionLeft = Math.max(0, limits.session_timeout_s - active_s);
+    const limit = limits.turn_timeout_s <= sessionLeft ? 'turn_timeout' : 'session_timeout';
+    const seconds = Math.min(limits.turn_timeout_s, sessionLeft);
+    this.#timer = setTimeout(() => {
+      hold.timedOut = limit;
+      hold.abort('time');
+    }, Math.min(seconds * 1000, 2 ** 31 - 1));
+  }
+
+  /** Seconds of this claim so far. */
+  get elapsedS(): number {
+    return Math.round(this.#deps.clock.monotonicMs() - this.#startMs) / 1000;
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+}

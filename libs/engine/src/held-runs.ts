@@ -1,0 +1,39 @@
+/**
+ * The runs this process holds now. Nobody is deaf while busy: once a second every held run is asked about in one call per
+ * shard, so a cancel or a fence reaches a ten-minute tool within about a second.
+ */
+import type { RunHold } from './hold.ts';
+import type { TurnStore } from './ports/run-store.ts';
+
+export class HeldRuns {
+  readonly #holds = new Set<RunHold>();
+  readonly #store: TurnStore;
+
+  constructor(store: TurnStore) {
+    this.#store = store;
+  }
+
+  get size(): number { return this.#holds.size; }
+
+  add(hold: RunHold): void { this.#holds.add(hold); }
+  delete(hold: RunHold): void { this.#holds.delete(hold); }
+
+  /** One look at all of them. Throws when the store cannot be asked; nothing is concluded from that. */
+  async watch(): Promise<void> {
+    const holds = [...this.#holds].filter((hold) => !hold.left);
+    if (holds.length === 0) return;
+    const requests = holds.map((hold) => ({ claim: hold.claim, inbox_seen: hold.inboxSeen }));
+    const replies = await this.#store.watch(requests);
+    holds.forEach((hold, index) => {
+      const reply = replies[index];
+      if (hold.left || reply === undefined) return;
+      if (reply.type === 'fenced') hold.abort('fenced');
+      else hold.receive(reply.inbox, requests[index]?.inbox_seen ?? 0);
+    });
+  }
+
+  /** Ends every delivery without a decision; the queue hands their jobs back. */
+  drain(): void {
+    for (const hold of this.#holds) hold.abort('drain');
+  }
+}

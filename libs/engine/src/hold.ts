@@ -1,0 +1,161 @@
+/**
+ * A run in the hands of one delivery.
+ *
+ * Owns: the claim, the state as of the last committed event, the commands not applied yet, and the signal that everything
+ * performed for the run listens to.
+ * States: held → left. Left (fenced, lease lost, draining, or handed on) is final: nothing more is written or performed.
+ *
+ * E1  Nothing is performed whose reason is not committed: effects run after `write` has answered `committed`.
+ * E2  After `fenced` or an unclear answer the signal is aborted and every later write is refused here already.
+ * E6  A write that ends the claim's work has seen every accepted command, or is refused and decided again.
+ */
+import { evolve, encodeEvent, stamp, stateChanges, type Command, type Decision, type EventBody, type LedgerEntry, type RunEvent, type RunState } from '@treadle/core';
+import type { Clock, Randomness } from './ports/clock.ts';
+import type { Claim, InboxEntry, LedgerWrite, Next, TurnStore } from './ports/run-store.ts';
+import type { WarmRuns } from './warm-runs.ts';
+
+/** Why the signal was aborted. `cancel` and `time` are decided about; after the others the delivery just leaves. */
+export type AbortReason = 'cancel' | 'time' | 'fenced' | 'lease' | 'drain';
+
+export interface HoldDeps {
+  readonly store: TurnStore;
+  readonly clock: Clock;
+  readonly random: Randomness;
+  readonly warm: WarmRuns;
+  readonly onCommitted?: (events: readonly RunEvent[], state: RunState) => void;
+}
+
+export interface Taken {
+  readonly claim: Claim;
+  readonly state: RunState;
+  readonly inbox: readonly InboxEntry[];
+  readonly inbox_in: number;
+  readonly ledger: readonly LedgerEntry[];
+}
+
+export interface Extra {
+  readonly ledger: readonly LedgerWrite[];
+  /** False for a write that decides nothing, such as beginning a call. */
+  readonly decided: boolean;
+}
+
+export type Written = 'committed' | 'fenced' | 'inbox_changed';
+
+export class RunHold {
+  readonly claim: Claim;
+  readonly ledger: Map<string, LedgerEntry>;
+  /** What the host's clock ended, once it has. */
+  timedOut: 'turn_timeout' | 'session_timeout' | null = null;
+  #state: RunState;
+  #inbox: readonly InboxEntry[];
+  #applied: number;
+  #left = false;
+  readonly #abort = new AbortController();
+  readonly #deps: HoldDeps;
+
+  constructor(deps: HoldDeps, taken: Taken) {
+    this.#deps = deps;
+    this.claim = taken.claim;
+    this.#state = taken.state;
+    this.#applied = taken.inbox_in - taken.inbox.length;
+    this.#inbox = taken.inbox;
+    this.ledger = new Map(taken.ledger.map((entry) => [entry.tool_use_id, entry]));
+  }
+
+  get state(): RunState { return this.#state; }
+  get signal(): AbortSignal { return this.#abort.signal; }
+  get left(): boolean { return this.#left; }
+  get commands(): readonly Command[] { return this.#inbox.map((entry) => entry.command); }
+  /** What a watch or an append of this claim has to say it knows: everything beyond comes back in the answer. */
+  get inboxSeen(): number { return this.#applied; }
+
+  abort(reason: AbortReason): void {
+    if (reason !== 'cancel' && reason !== 'time') this.#left = true;
+    this.#abort.abort(reason);
+  }
+
+  /**
+   * Commands beyond the first `seen`, as an answer of the store brought them. Answers may come late and out of order: what
+   * has been applied meanwhile is cut off, and fewer commands than are known say nothing new.
+   */
+  receive(inbox: readonly InboxEntry[], seen: number): void {
+    const fresh = inbox.slice(Math.max(0, this.#applied - seen));
+    if (fresh.length > this.#inbox.length) this.#inbox = fresh;
+    if (this.#inbox.some((entry) => entry.command.type === 'cancel')) this.abort('cancel');
+  }
+
+  /** Carries a decision into the store: events, state, ledger and what comes next, at once. */
+  async decided(decision: Decision, ledger: readonly LedgerWrite[]): Promise<Written> {
+    return this.#write(decision.events, nextOf(decision), { ledger, decided: true });
+  }
+
+  /** Writes ledger entries alone. */
+  async begin(ledger: readonly LedgerWrite[]): Promise<Written> {
+    return this.#write([], { type: 'keep' }, { ledger, decided: false });
+  }
+
+  /** Makes events of bodies without writing them: increments are appended by a batch of many runs. */
+  stamped(bodies: readonly EventBody[]): { events: RunEvent[]; after: RunState } {
+    const ts = this.#deps.clock.nowMs() / 1000;
+    let after = this.#state;
+    const events = bodies.map((body) => {
+      const event = stamp(after, body, ts, this.claim.epoch);
+      after = evolve(after, event);
+      return event;
+    });
+    return { events, after };
+  }
+
+  /** The batch has written what `stamped` made. */
+  appended(events: readonly RunEvent[], after: RunState): void {
+    this.#state = after;
+    this.#deps.onCommitted?.(events, after);
+  }
+
+  async #write(bodies: readonly EventBody[], next: Next, extra: Extra): Promise<Written> {
+    if (this.#left) return 'fenced';
+    const { events, after } = this.stamped(bodies);
+    const known = this.#inbox;
+    const seen = extra.decided ? this.#applied + known.length : this.#applied;
+    // The next turn may start in this very process before the answer is read.
+    this.#deps.warm.keep(after, this.claim);
+    try {
+      const reply = await this.#deps.store.commit({
+        claim: this.claim, expected_seq: this.#state.last_seq, commit_id: this.#deps.random.uuid(), status: after.status,
+        events: events.map(encodeEvent), last_ts: after.last_ts, changes: stateChanges(this.#state, after), ledger: extra.ledger,
+        open_calls: after.calls.filter((call) => !call.settled).map((call) => call.tool_use_id),
+        inbox_seen: seen, applies_inbox: extra.decided, next,
+      });
+      if (reply.type !== 'committed') this.#deps.warm.drop(this.claim.run_id);
+      if (reply.type === 'fenced') this.abort('fenced');
+      if (reply.type === 'inbox_changed') this.#inbox = [...known, ...reply.inbox];
+      if (reply.type === 'committed') this.#committed({ events, after, seen, inbox: reply.inbox, extra, next });
+      return reply.type;
+    } catch (error) {
+      // Nobody knows whether it happened: nothing more is done under this claim.
+      this.#deps.warm.drop(this.claim.run_id);
+      this.abort('fenced');
+      throw error;
+    }
+  }
+
+  #committed(done: { events: RunEvent[]; after: RunState; seen: number; inbox: readonly InboxEntry[]; extra: Extra; next: Next }): void {
+    this.#state = done.after;
+    for (const { tool_use_id, entry } of done.extra.ledger) this.ledger.set(tool_use_id, entry);
+    this.#applied = done.seen;
+    this.#inbox = [];
+    this.receive(done.inbox, done.seen);
+    if (done.next.type !== 'keep') this.#left = true;
+    this.#deps.onCommitted?.(done.events, done.after);
+  }
+}
+
+function nextOf({ effect }: Decision): Next {
+  switch (effect.type) {
+    case 'call_model':
+    case 'settle_tool_calls': return { type: 'keep' };
+    case 'hand_over': return effect.delay_ms > 0 ? { type: 'wait', delay_ms: effect.delay_ms } : { type: 'job' };
+    case 'pause': return { type: 'pause' };
+    case 'end_run': return { type: 'end' };
+  }
+}

@@ -1,0 +1,252 @@
+/**
+ * The port of the run store: run state, log, ledger, inbox and control record, each call one atomic script.
+ *
+ * What an adapter promises (one conformance suite in testkit holds both the double and Redis to it):
+ * S1  A write of a claimant happens only if epoch, claim id and last seq are all equal to the stored ones; else `fenced`,
+ *     and nothing at all has changed. Everything is checked before the first write.
+ * S2  A repeat of the last commit id of the same claim is answered as the first was, and writes nothing.
+ * S3  `claim` hands out a run only for the current job number while that job is live, raises the epoch by one, and answers
+ *     the same claim id again with the same epoch, raising nothing.
+ * S4  A commit whose next is `wait`, `pause` or `end` is refused as `inbox_changed` while a command is in the inbox that the
+ *     claimant has not seen (`inbox_seen`). So no accepted command and no wake-up is lost.
+ * S5  Events, state, messages, ledger, inbox and the next job are written together or not at all. The next job exists before
+ *     the answer.
+ * S6  `create` and `command` do nothing after `not_after` (store's clock), whenever they arrive.
+ * S7  `create` is idempotent by run id, `command` by command id.
+ * S8  Time that decides anything is the store's.
+ * S9  A write is answered only when it is as durable as the store can make it.
+ *
+ * A call that throws has an unknown outcome: it may have happened. Claimants then abandon the delivery; the next claim finds out.
+ */
+import type { Command, LedgerEntry, RunStatus, StateChanges } from '@treadle/core';
+
+/** A run's new life. Events are encoded, with seq 1 …; fields and messages are the fold of them. */
+export interface CreateRun {
+  readonly run_id: string;
+  readonly tenant: string;
+  readonly agent: string;
+  readonly tags: readonly string[];
+  readonly priority: number;
+  readonly events: readonly string[];
+  readonly last_ts: number;
+  readonly changes: StateChanges;
+  /** Epoch milliseconds of the store's clock; the first job is added then, or at once where null. */
+  readonly run_at_ms: number | null;
+  /** Epoch milliseconds of the store's clock (S6). */
+  readonly not_after_ms: number;
+}
+
+export type CreateReply =
+  | { readonly type: 'created' }
+  | { readonly type: 'exists' }
+  | { readonly type: 'too_late' };
+
+export interface ClaimRequest {
+  readonly run_id: string;
+  /** The job's number. */
+  readonly n: number;
+  /** Random, minted by the caller for this delivery. */
+  readonly claim_id: string;
+  /** What the caller still holds of the run in memory, to be told only that it is current. Null reads everything. */
+  readonly held: { readonly epoch: number; readonly claim_id: string; readonly last_seq: number } | null;
+}
+
+/** Proof of a claim; every later write carries it. */
+export interface Claim {
+  readonly run_id: string;
+  readonly n: number;
+  readonly epoch: number;
+  readonly claim_id: string;
+}
+
+export interface InboxEntry { readonly command_id: string; readonly command: Command }
+
+export interface StoredState {
+  readonly fields: Readonly<Record<string, string>>;
+  readonly last_seq: number;
+  readonly last_ts: number;
+  readonly epoch: number;
+  readonly generation: number;
+  readonly messages: readonly string[];
+}
+
+export interface Claimed {
+  readonly type: 'claimed';
+  readonly epoch: number;
+  readonly last_seq: number;
+  /** Null when what the caller holds is current. Its `epoch` is that of the last event, not of this claim. */
+  readonly stored: StoredState | null;
+  /** Commands not yet applied, in order, and how many the run has ever accepted (to be given back as `inbox_seen`). */
+  readonly inbox: readonly InboxEntry[];
+  readonly inbox_in: number;
+  /** Of the calls that are open in this turn. */
+  readonly ledger: readonly LedgerEntry[];
+  readonly deliveries: number;
+  readonly nudges: number;
+}
+
+export type ClaimReply =
+  | Claimed
+  /** An old job number, or the run has no live job. Nothing was changed. */
+  | { readonly type: 'stale' }
+  | { readonly type: 'ended' }
+  | { readonly type: 'missing' };
+
+/** What follows a commit. Every kind but `keep` ends the claim. */
+export type Next =
+  /** The claim goes on. */
+  | { readonly type: 'keep' }
+  /** Job n+1 is added, ahead of first turns. */
+  | { readonly type: 'job' }
+  /** No job until the time has come by the store's clock; then the pump adds n+1. A run woken early waits again. */
+  | { readonly type: 'wait'; readonly delay_ms: number }
+  /** No job until a command comes. */
+  | { readonly type: 'pause' }
+  /** The run has ended: the `finish` job is added. */
+  | { readonly type: 'end' };
+
+export interface LedgerWrite {
+  readonly tool_use_id: string;
+  readonly entry: LedgerEntry;
+}
+
+export interface Commit {
+  readonly claim: Claim;
+  readonly expected_seq: number;
+  /** Random, minted per commit; see S2. */
+  readonly commit_id: string;
+  readonly status: RunStatus;
+  /** Encoded, seq expected_seq+1 …; may be empty. */
+  readonly events: readonly string[];
+  readonly last_ts: number;
+  readonly changes: StateChanges;
+  readonly ledger: readonly LedgerWrite[];
+  /** Ids of the calls that are open after this commit. */
+  readonly open_calls: readonly string[];
+  /** How many commands the claimant has seen, all of them applied by this commit or an earlier one when `applies_inbox`. */
+  readonly inbox_seen: number;
+  readonly applies_inbox: boolean;
+  readonly next: Next;
+}
+
+export type CommitReply =
+  /** `inbox`: commands beyond `inbox_seen`; with `keep` they are still waiting to be applied. */
+  | { readonly type: 'committed'; readonly inbox: readonly InboxEntry[] }
+  | { readonly type: 'fenced' }
+  | { readonly type: 'inbox_changed'; readonly inbox: readonly InboxEntry[] };
+
+/** Increments of a reply: events that change no state but the last seq. */
+export interface Append {
+  readonly claim: Claim;
+  readonly expected_seq: number;
+  readonly commit_id: string;
+  readonly events: readonly string[];
+  readonly last_ts: number;
+  readonly inbox_seen: number;
+}
+
+export type AppendReply = { readonly type: 'committed'; readonly inbox: readonly InboxEntry[] } | { readonly type: 'fenced' };
+
+export interface SendCommand {
+  readonly run_id: string;
+  /** A repeat of an accepted id is answered `accepted` again and does nothing (S7). */
+  readonly command_id: string;
+  readonly command: Command;
+  readonly not_after_ms: number;
+}
+
+export type CommandReply =
+  | { readonly type: 'accepted' }
+  /** The run can no longer take it: it has ended, is being cancelled, or (resume) is not paused. */
+  | { readonly type: 'invalid_state'; readonly status: RunStatus }
+  | { readonly type: 'missing' }
+  /** Too many commands wait in the inbox. */
+  | { readonly type: 'inbox_full' }
+  | { readonly type: 'too_late' };
+
+/** What a worker asks once a second about the runs it holds. */
+export interface WatchRequest { readonly claim: Claim; readonly inbox_seen: number }
+export type WatchReply =
+  | { readonly type: 'held'; readonly inbox: readonly InboxEntry[] }
+  | { readonly type: 'fenced' };
+
+/** A run as lists and readers see it without folding. */
+export interface RunSnapshot {
+  readonly tenant: string;
+  readonly status: RunStatus;
+  readonly stored: StoredState;
+  readonly archived_seq: number;
+}
+
+export interface EventRange {
+  /** Encoded, in order, seq after the asked one. */
+  readonly events: readonly string[];
+  /** The lowest seq the store still holds, 0 when it holds none; below it only the archive can tell. */
+  readonly first_seq: number;
+  readonly last_seq: number;
+}
+
+export interface ListRuns {
+  readonly tenant: string;
+  readonly status: RunStatus | null;
+  readonly agent: string | null;
+  readonly tag: string | null;
+  /** Only runs created before this id, newest first; null from the newest. */
+  readonly before_id: string | null;
+  readonly limit: number;
+}
+
+export interface PumpReply {
+  /** Due runs that now have a job. */
+  readonly woken: number;
+  /** Runs whose job had vanished and was added again. */
+  readonly nudged: number;
+}
+
+/** A range of events that will be, or is being, written to the archive. */
+export interface SealedRange { readonly run_id: string; readonly first_seq: number; readonly last_seq: number; readonly ended: boolean }
+
+/** Writing side, for workers. */
+export interface TurnStore {
+  claim(request: ClaimRequest): Promise<ClaimReply>;
+  commit(commit: Commit): Promise<CommitReply>;
+  /** In the order given; runs of one shard go in one script. */
+  appendMany(appends: readonly Append[]): Promise<readonly AppendReply[]>;
+  watch(requests: readonly WatchRequest[]): Promise<readonly WatchReply[]>;
+  /** The delivery ends without a decision and does not count as one that died. The job itself is handed back by the queue. */
+  handBack(claim: Claim): Promise<void>;
+  /** The last duty of an ended run: takes it out of `held`. Idempotent. */
+  finished(run_id: string): Promise<void>;
+}
+
+/** Commands and reads, for the API. */
+export interface RunDirectory {
+  create(run: CreateRun): Promise<CreateReply>;
+  command(command: SendCommand): Promise<CommandReply>;
+  read(run_id: string): Promise<RunSnapshot | null>;
+  events(run_id: string, after_seq: number, limit: number): Promise<EventRange | null>;
+  ledger(run_id: string): Promise<readonly LedgerEntry[] | null>;
+  list(query: ListRuns): Promise<{ readonly run_ids: readonly string[]; readonly next_before_id: string | null }>;
+  /** Reserves an idempotency key for a run id that has not been created yet; answers with what holds the key. */
+  reserveKey(key: { readonly tenant: string; readonly key: string; readonly run_id: string; readonly body_hash: string; readonly not_after_ms: number }):
+    Promise<{ readonly type: 'reserved' | 'held'; readonly run_id: string; readonly body_hash: string } | { readonly type: 'too_late' }>;
+  /** The store's clock, epoch milliseconds. */
+  now(): Promise<number>;
+}
+
+/** Background duties, for a worker's ticks. */
+export interface StoreUpkeep {
+  /** At most `limit` entries of each kind, in one script. `grace_ms`: when to look again at a run that has a job. */
+  pump(shard: number, options: { readonly limit: number; readonly grace_ms: number }): Promise<PumpReply>;
+  /** Runs whose next archiving is due, at most `limit`; each is put off by `retry_ms`, so that a failure is tried again. */
+  dueForArchive(shard: number, options: { readonly limit: number; readonly retry_ms: number }): Promise<readonly string[]>;
+  /** Fixes the next range before it is put; asked again before `archived`, it answers the very same range. Null: nothing new. */
+  seal(run_id: string, max_events: number): Promise<SealedRange | null>;
+  /**
+   * The sealed range is safely in the archive: the watermark moves, the stream is trimmed below it but for `keep_events`, and
+   * an ended run whose log is archived whole expires after `retention_ms`.
+   */
+  archived(range: SealedRange, options: { readonly keep_events: number; readonly retention_ms: number }): Promise<void>;
+}
+
+export interface RunStore extends TurnStore, RunDirectory, StoreUpkeep {}

@@ -1,0 +1,41 @@
+/**
+ * The port of the tools: how one call is carried out within its limits.
+ *
+ * T1  Never throws for what a tool does: an error is a result for the model to read.
+ * T2  Whoever aborts or is too slow: `run` answers soon after the signal, with the child process, request or function told.
+ * T3  `settled` false says that a started call's outcome is unknown (time-out, abort, a server that died).
+ */
+import type { AgentSpec, ToolDefinition } from '@treadle/core';
+
+export interface ToolRun {
+  readonly run_id: string;
+  readonly tool: ToolDefinition;
+  readonly input: Readonly<Record<string, unknown>>;
+  readonly tool_use_id: string;
+  /** The same for every attempt of this call. */
+  readonly idempotency_key: string;
+  /** The fencing number. */
+  readonly epoch: number;
+  readonly signal: AbortSignal;
+}
+
+export interface ToolRunResult {
+  readonly content: string;
+  readonly is_error: boolean;
+  /** Whether the tool itself said how it went. */
+  readonly settled: boolean;
+}
+
+export interface ToolCatalogue {
+  readonly tools: readonly ToolDefinition[];
+  /** Servers that could not be asked, in words for people. */
+  readonly problems: readonly string[];
+}
+
+export interface ToolRunner {
+  /** What the agent may use now, by its patterns, in a stable order. */
+  catalogue(spec: AgentSpec): Promise<ToolCatalogue>;
+  /** Why these arguments do not fit the definition's schema, for the model to read; null when they do. */
+  check(tool: ToolDefinition, input: Readonly<Record<string, unknown>>): string | null;
+  run(run: ToolRun): Promise<ToolRunResult>;
+}

@@ -1,0 +1,174 @@
+/**
+ * Carries out the open calls of a turn, group by group, so that each is begun at most as often as its effect class allows.
+ *
+ * Owns: the calls running now under this claim. One group runs at a time (`planGroups`); the next begins when every call of
+ * the one before has its result.
+ * A call is begun in the ledger before it runs: `read` and `idempotent` ones in a commit that is due anyway, `once` calls in
+ * one of their own, or together with the results of the group before.
+ * Whatever happens to a running call (time-out, abort, a server that died), it gets one result that says what is known.
+ */
+import {
+  capText, idempotencyKey, ledgerVerdict, planGroups, type Decision, type LedgerEntry, type OpenCall, type SettledCall, type ToolDefinition, type TurnInput,
+} from '@treadle/core';
+import type { TurnDeps, TurnTimer } from './execute-turn.ts';
+import type { RunHold } from './hold.ts';
+import type { LedgerWrite } from './ports/run-store.ts';
+
+/** How long a finished call waits for its siblings before its result is written alone, ms. */
+const gatherMs = 25;
+
+const reports = {
+  in_doubt: 'The outcome of this call is unknown: it was started before an interruption and may or may not have happened. '
+    + 'It was not repeated. Check before you try again.',
+  unknown: 'It may or may not have happened.',
+  cancelled: 'This call was cancelled.',
+} as const;
+
+export class ToolCalls {
+  readonly #deps: TurnDeps;
+  readonly #hold: RunHold;
+  readonly #timer: TurnTimer;
+  readonly #running = new Map<string, Promise<SettledCall>>();
+
+  constructor(deps: TurnDeps, hold: RunHold, timer: TurnTimer) {
+    this.#deps = deps;
+    this.#hold = hold;
+    this.#timer = timer;
+  }
+
+  /** What a closing result of each call says that an earlier claim had begun. */
+  begunEarlier(): SettledCall[] {
+    return this.#open().filter((call) => this.#hold.ledger.has(call.tool_use_id)).map((call) => this.#lost(call));
+  }
+
+  /**
+   * What a decision's commit writes to the ledger: the results it settles, and the begins of the calls that its effect runs
+   * next, where these need no commit of their own.
+   */
+  ledgerFor(decision: Decision, input: TurnInput): LedgerWrite[] {
+    const settles = decision.events.flatMap((event) => event.type === 'tool_result' ? this.#settleEntry(event.tool_use_id, event.outcome ?? null) : []);
+    if (decision.effect.type !== 'settle_tool_calls' || this.#stillRunning(decision)) return settles;
+    const { after } = this.#hold.stamped(decision.events);
+    const group = planGroups(after.calls.filter((call) => !call.settled))[0] ?? [];
+    const merge = input.type === 'tool_calls_settled';
+    return [...settles, ...this.#begins(group).filter((write) => merge || write.entry.effect !== 'once')];
+  }
+
+  /** Runs until at least one call of the current group has its result. */
+  async settle(): Promise<TurnInput> {
+    if (this.#running.size === 0) {
+      const group = planGroups(this.#open())[0] ?? [];
+      const own = this.#begins(group);
+      if (own.length > 0 && !this.#hold.signal.aborted && (await this.#hold.begin(own)) === 'fenced') return this.#settled([]);
+      if (!this.#hold.signal.aborted) for (const call of group) this.#running.set(call.tool_use_id, this.#run(call));
+    }
+    return this.#settled(await this.#gather());
+  }
+
+  #settled(results: readonly SettledCall[]): TurnInput {
+    return { type: 'tool_calls_settled', results, elapsed_s: this.#timer.elapsedS, timed_out: this.#hold.timedOut, commands: [] };
+  }
+
+  #open(): OpenCall[] {
+    return this.#hold.state.calls.filter((call) => !call.settled);
+  }
+
+  #stillRunning(decision: Decision): boolean {
+    const settled = new Set(decision.events.flatMap((event) => event.type === 'tool_result' ? [event.tool_use_id] : []));
+    return [...this.#running.keys()].some((id) => !settled.has(id));
+  }
+
+  /** Ledger entries for calls of a group that may run and are not begun under this claim. */
+  #begins(group: readonly OpenCall[]): LedgerWrite[] {
+    return group.flatMap((call) => {
+      const tool = this.#tool(call);
+      if (tool === undefined) return [];
+      const verdict = ledgerVerdict(tool.effect, this.#hold.ledger.get(call.tool_use_id), this.#hold.claim.epoch);
+      if (verdict === 'go' || verdict === 'in_doubt') return [];
+      const entry: LedgerEntry = {
+        tool_use_id: call.tool_use_id, tool_name: call.tool_name, status: 'started', started_epoch: this.#hold.claim.epoch, settled_epoch: null,
+        idempotency_key: idempotencyKey(this.#hold.claim.run_id, call.tool_use_id), effect: tool.effect, outcome: null,
+      };
+      return [{ tool_use_id: call.tool_use_id, entry }];
+    });
+  }
+
+  #settleEntry(tool_use_id: string, outcome: string | null): LedgerWrite[] {
+    const entry = this.#hold.ledger.get(tool_use_id);
+    if (entry === undefined) return [];
+    return [{ tool_use_id, entry: { ...entry, status: 'settled', settled_epoch: this.#hold.claim.epoch, outcome } }];
+  }
+
+  #tool(call: OpenCall): ToolDefinition | undefined {
+    return call.invalid === null ? this.#hold.state.tools?.find((tool) => tool.name === call.tool_name) : undefined;
+  }
+
+  /** One result, whatever happens: a runner that throws is a bug of ours, and the model still gets its answer. */
+  async #run(call: OpenCall): Promise<SettledCall> {
+    try {
+      return await this.#carryOut(call);
+    } catch (error) {
+      const detail = error instanceof Error ? error.message : String(error);
+      return { tool_use_id: call.tool_use_id, content: `The host could not run this call: ${detail}. ${reports.unknown}`, is_error: true, duration: 0, outcome: 'unknown' };
+    }
+  }
+
+  async #carryOut(call: OpenCall): Promise<SettledCall> {
+    const { tool_use_id } = call;
+    const tool = this.#tool(call);
+    if (tool === undefined) {
+      return { tool_use_id, content: call.invalid ?? `There is no tool named ${call.tool_name}.`, is_error: true, duration: 0 };
+    }
+    const entry = this.#hold.ledger.get(tool_use_id);
+    const verdict = ledgerVerdict(tool.effect, entry, this.#hold.claim.epoch);
+    if (verdict === 'in_doubt') return this.#lost(call);
+    if (verdict !== 'go' || entry === undefined) throw new Error(`${tool_use_id} is run without having been begun`);
+    const started = this.#deps.clock.monotonicMs();
+    const result = await this.#deps.tools.run({
+      run_id: this.#hold.claim.run_id, tool, input: call.tool_input, tool_use_id, idempotency_key: entry.idempotency_key,
+      epoch: this.#hold.claim.epoch, signal: this.#hold.signal,
+    });
+    const duration = Math.round(this.#deps.clock.monotonicMs() - started) / 1000;
+    const unknown = !result.settled && tool.effect === 'once';
+    const content = unknown ? `${result.content}\n${reports.unknown}` : result.content;
+    return { tool_use_id, is_error: result.is_error, duration, ...(unknown ? { outcome: 'unknown' } : this.#cancelled(result.settled)), ...(await this.#capped(content)) };
+  }
+
+  #cancelled(settled: boolean): Pick<SettledCall, 'outcome'> {
+    return !settled && this.#hold.signal.aborted ? { outcome: 'cancelled' } : {};
+  }
+
+  /** A call that a claim before this one began and did not settle. */
+  #lost(call: OpenCall): SettledCall {
+    const once = this.#tool(call)?.effect === 'once';
+    return {
+      tool_use_id: call.tool_use_id, content: once ? reports.in_doubt : reports.cancelled, is_error: true, duration: 0,
+      outcome: once ? 'unknown' : 'cancelled',
+    };
+  }
+
+  /** Within the run's limit; the whole goes to the archive, as far as that can be reached. */
+  async #capped(text: string): Promise<Pick<SettledCall, 'content' | 'truncated_bytes' | 'blob'>> {
+    const capped = capText(text, this.#hold.state.limits.max_observation_bytes);
+    if (capped.truncated_bytes === 0) return { content: capped.text };
+    const blob = await this.#deps.archive.putBlob(this.#hold.claim.run_id, new TextEncoder().encode(text)).catch(() => null);
+    return { content: capped.text, truncated_bytes: capped.truncated_bytes, ...(blob === null ? {} : { blob }) };
+  }
+
+  /** The results of all calls that are done when the first is, or shortly after; of all running ones once the signal is aborted. */
+  async #gather(): Promise<SettledCall[]> {
+    if (this.#running.size === 0) return [];
+    const done = new Map<string, SettledCall>();
+    const each = [...this.#running].map(async ([id, result]) => { done.set(id, await result); });
+    await Promise.race(each);
+    const all = Promise.all(each);
+    if (this.#hold.signal.aborted) await all;
+    else await Promise.race([all, pause(gatherMs)]);
+    for (const id of done.keys()) this.#running.delete(id);
+    return [...done.values()];
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => { setTimeout(resolve, ms); });
+}

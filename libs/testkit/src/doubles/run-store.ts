@@ -1,0 +1,341 @@
+/**
+ * The run store in memory: the same promises (S1–S8) as Redis', in plain code that can be read against the scripts.
+ *
+ * Owns: every run's control record, log, state, transcript, ledger and inbox, and the jobs that exist.
+ * Each method is one atomic step, as a script is. `rollBack` undoes the last writes, as a failover to a replica that lagged
+ * does. `protections` switches single checks off, so that tests can show that they are needed.
+ */
+import { isEnded, type LedgerEntry, type RunStatus } from '@treadle/core';
+import type {
+  Append, AppendReply, Claim, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, EventRange, InboxEntry, ListRuns,
+  PumpReply, RunSnapshot, RunStore, SealedRange, SendCommand, StoredState, WatchReply, WatchRequest,
+} from '@treadle/engine';
+
+export interface Protections { claimCheck: boolean; claimId: boolean; expectedSeq: boolean; inboxCheck: boolean }
+
+interface Run {
+  tenant: string; agent: string; tags: readonly string[]; priority: number;
+  status: RunStatus; epoch: number; claim_id: string; event_epoch: number; job_n: number; job_live: boolean; deliveries: number; nudges: number;
+  last_seq: number; last_ts: number; last_commit: { claim_id: string; commit_id: string } | null;
+  wanted: 'cancel' | 'pause' | null; first_claimed: boolean; scheduled: boolean;
+  fields: Record<string, string>; generation: number; messages: string[]; events: { seq: number; text: string }[];
+  ledger: Record<string, LedgerEntry>; open_calls: readonly string[];
+  inbox: InboxEntry[]; inbox_in: number; inbox_done: number; commands: string[];
+  archived_seq: number; sealed: SealedRange | null; due_ms: number | null; held_ms: number | null; archive_ms: number | null; expires_ms: number | null;
+}
+
+export interface MemoryJob { readonly type: 'turn' | 'finish'; readonly run_id: string; readonly n: number; readonly front: number }
+
+interface Data { runs: Record<string, Run>; jobs: MemoryJob[]; keys: Record<string, { run_id: string; body_hash: string }>; feed: number }
+
+const inboxLimit = 1000;
+const graceMs = 10_000;
+const archiveEveryMs = 5000;
+
+export interface MemoryRunStore extends RunStore {
+  /** The jobs that exist, in the order in which they would be delivered. */
+  jobs(): readonly MemoryJob[];
+  /** What the queue does when a handler is done. */
+  removeJob(job: Pick<MemoryJob, 'type' | 'run_id' | 'n'>): void;
+  passTime(ms: number): void;
+  /** Undoes the last `writes` steps that changed something. */
+  rollBack(writes: number): void;
+  /** How many steps have changed something. */
+  readonly writes: number;
+  readonly protections: Protections;
+}
+
+export function createMemoryRunStore(): MemoryRunStore {
+  let data: Data = { runs: {}, jobs: [], keys: {}, feed: 0 };
+  const history: string[] = [];
+  let clockMs = 1_700_000_000_000;
+  let writes = 0;
+  const protections: Protections = { claimCheck: true, claimId: true, expectedSeq: true, inboxCheck: true };
+
+  /** One atomic step: remembers what was before if anything changed. */
+  function step<T>(act: () => T): Promise<T> {
+    const before = JSON.stringify(data);
+    const result = act();
+    if (JSON.stringify(data) !== before) {
+      history.push(before);
+      writes++;
+    }
+    return Promise.resolve(result);
+  }
+
+  const run = (run_id: string): Run | undefined => data.runs[run_id];
+
+  function addJob(type: 'turn' | 'finish', run_id: string, n: number, front: number): void {
+    if (!data.jobs.some((job) => job.type === type && job.run_id === run_id && job.n === n)) data.jobs.push({ type, run_id, n, front });
+  }
+
+  function nextJob(run_id: string, record: Run, front: number): void {
+    record.job_n++;
+    record.job_live = true;
+    record.due_ms = null;
+    record.held_ms = clockMs + graceMs;
+    addJob('turn', run_id, record.job_n, front);
+  }
+
+  function mayWrite(record: Run, claim: Claim, expected_seq: number): boolean {
+    if (protections.claimCheck && record.epoch !== claim.epoch) return false;
+    if (protections.claimCheck && protections.claimId && record.claim_id !== claim.claim_id) return false;
+    return !protections.expectedSeq || record.last_seq === expected_seq;
+  }
+
+  function isRepeat(record: Run, claim: Claim, commit_id: string): boolean {
+    return record.last_commit?.commit_id === commit_id && record.last_commit.claim_id === claim.claim_id;
+  }
+
+  function appendEvents(record: Run, write: Pick<Commit, 'claim' | 'events' | 'last_ts' | 'commit_id'>): void {
+    for (const text of write.events) record.events.push({ seq: ++record.last_seq, text });
+    if (write.events.length > 0) {
+      record.last_ts = write.last_ts;
+      record.event_epoch = write.claim.epoch;
+      record.archive_ms ??= clockMs + archiveEveryMs;
+      data.feed++;
+    }
+    record.last_commit = { claim_id: write.claim.claim_id, commit_id: write.commit_id };
+  }
+
+  function unseen(record: Run, seen: number): InboxEntry[] {
+    return record.inbox.slice(Math.max(0, seen - record.inbox_done));
+  }
+
+  function follow(run_id: string, record: Run, commit: Commit): void {
+    if (commit.next.type === 'keep') return;
+    record.claim_id = '';
+    record.deliveries = 0;
+    record.nudges = 0;
+    switch (commit.next.type) {
+      case 'job': nextJob(run_id, record, 1); return;
+      case 'wait':
+        record.job_n++;
+        Object.assign(record, { job_live: false, due_ms: clockMs + commit.next.delay_ms, held_ms: null });
+        return;
+      case 'pause':
+        record.job_n++;
+        Object.assign(record, { job_live: false, due_ms: null, held_ms: null });
+        return;
+      case 'end':
+        Object.assign(record, { job_live: false, due_ms: null, held_ms: clockMs + graceMs, archive_ms: clockMs });
+        addJob('finish', run_id, 0, 2);
+    }
+  }
+
+  function commit(write: Commit): CommitReply {
+    const record = run(write.claim.run_id);
+    if (record === undefined) return { type: 'fenced' };
+    if (isRepeat(record, write.claim, write.commit_id)) return { type: 'committed', inbox: unseen(record, write.inbox_seen) };
+    if (!mayWrite(record, write.claim, write.expected_seq)) return { type: 'fenced' };
+    const waits = write.next.type === 'wait' || write.next.type === 'pause' || write.next.type === 'end';
+    if (waits && protections.inboxCheck && record.inbox_in > write.inbox_seen) return { type: 'inbox_changed', inbox: unseen(record, write.inbox_seen) };
+
+    appendEvents(record, write);
+    Object.assign(record.fields, write.changes.fields);
+    if (write.changes.replaces) record.messages = [];
+    record.generation = write.changes.generation;
+    record.messages.push(...write.changes.messages);
+    for (const { tool_use_id, entry } of write.ledger) record.ledger[tool_use_id] = entry;
+    record.open_calls = write.open_calls;
+    record.status = write.status;
+    if (record.wanted === 'pause' && write.applies_inbox) record.wanted = null;
+    if (write.applies_inbox) {
+      record.inbox.splice(0, write.inbox_seen - record.inbox_done);
+      record.inbox_done = write.inbox_seen;
+    }
+    follow(write.claim.run_id, record, write);
+    return { type: 'committed', inbox: unseen(record, write.inbox_seen) };
+  }
+
+  function append(write: Append): AppendReply {
+    const record = run(write.claim.run_id);
+    if (record === undefined) return { type: 'fenced' };
+    if (isRepeat(record, write.claim, write.commit_id)) return { type: 'committed', inbox: unseen(record, write.inbox_seen) };
+    if (!mayWrite(record, write.claim, write.expected_seq)) return { type: 'fenced' };
+    appendEvents(record, write);
+    return { type: 'committed', inbox: unseen(record, write.inbox_seen) };
+  }
+
+  function stored(record: Run): StoredState {
+    return {
+      fields: { ...record.fields }, last_seq: record.last_seq, last_ts: record.last_ts, epoch: record.event_epoch,
+      generation: record.generation, messages: [...record.messages],
+    };
+  }
+
+  function claim(request: ClaimRequest): ClaimReply {
+    const record = run(request.run_id);
+    if (record === undefined) return { type: 'missing' };
+    if (isEnded(record.status)) return { type: 'ended' };
+    if (request.n !== record.job_n || !record.job_live) return { type: 'stale' };
+    const { held } = request;
+    const current = held !== null && held.epoch === record.epoch && held.claim_id === record.last_commit?.claim_id && held.last_seq === record.last_seq;
+    if (record.claim_id !== request.claim_id) {
+      record.epoch++;
+      record.deliveries++;
+      record.claim_id = request.claim_id;
+      record.first_claimed = true;
+    }
+    return {
+      type: 'claimed', epoch: record.epoch, last_seq: record.last_seq, stored: current ? null : stored(record), inbox: [...record.inbox],
+      inbox_in: record.inbox_in, ledger: record.open_calls.flatMap((id) => record.ledger[id] ?? []), deliveries: record.deliveries, nudges: record.nudges,
+    };
+  }
+
+  function command(sent: SendCommand): CommandReply {
+    const record = run(sent.run_id);
+    if (clockMs > sent.not_after_ms) return { type: 'too_late' };
+    if (record === undefined) return { type: 'missing' };
+    if (record.commands.includes(sent.command_id)) return { type: 'accepted' };
+    const { type } = sent.command;
+    if (isEnded(record.status)) return { type: 'invalid_state', status: record.status };
+    if (record.wanted === 'cancel') return type === 'cancel' ? { type: 'accepted' } : { type: 'invalid_state', status: record.status };
+    if (type === 'resume' && record.status !== 'paused' && record.wanted !== 'pause') return { type: 'invalid_state', status: record.status };
+    if (record.inbox.length >= inboxLimit) return { type: 'inbox_full' };
+    record.inbox.push({ command_id: sent.command_id, command: sent.command });
+    record.inbox_in++;
+    record.commands.push(sent.command_id);
+    if (type === 'cancel' || type === 'pause') record.wanted = type;
+    if (type === 'resume') record.wanted = null;
+    if (!record.job_live) {
+      if (!record.scheduled || record.first_claimed || type === 'cancel') nextJob(sent.run_id, record, 1);
+    } else if (type === 'cancel' && !record.first_claimed) nextJob(sent.run_id, record, 0);
+    return { type: 'accepted' };
+  }
+
+  function create(request: CreateRun): CreateReply {
+    if (clockMs > request.not_after_ms) return { type: 'too_late' };
+    if (run(request.run_id) !== undefined) return { type: 'exists' };
+    const scheduled = request.run_at_ms !== null;
+    data.runs[request.run_id] = {
+      tenant: request.tenant, agent: request.agent, tags: request.tags, priority: request.priority,
+      status: 'queued', epoch: 0, claim_id: '', event_epoch: 0, job_n: 1, job_live: !scheduled, deliveries: 0, nudges: 0,
+      last_seq: request.events.length, last_ts: request.last_ts, last_commit: null, wanted: null, first_claimed: false, scheduled,
+      fields: { ...request.changes.fields }, generation: request.changes.generation, messages: [...request.changes.messages],
+      events: request.events.map((text, index) => ({ seq: index + 1, text })), ledger: {}, open_calls: [],
+      inbox: [], inbox_in: 0, inbox_done: 0, commands: [], archived_seq: 0, sealed: null,
+      due_ms: request.run_at_ms, held_ms: scheduled ? null : clockMs + graceMs, archive_ms: clockMs + archiveEveryMs, expires_ms: null,
+    };
+    if (!scheduled) addJob('turn', request.run_id, 1, 1000 + request.priority);
+    data.feed++;
+    return { type: 'created' };
+  }
+
+  function pump(limit: number, grace_ms: number): PumpReply {
+    let woken = 0;
+    let nudged = 0;
+    for (const [run_id, record] of Object.entries(data.runs)) {
+      if (record.due_ms !== null && record.due_ms <= clockMs && woken < limit) {
+        Object.assign(record, { due_ms: null, job_live: true, held_ms: clockMs + grace_ms });
+        addJob('turn', run_id, record.job_n, 1);
+        woken++;
+      } else if (record.held_ms !== null && record.held_ms <= clockMs && nudged < limit) {
+        record.held_ms = clockMs + grace_ms;
+        const type = isEnded(record.status) ? 'finish' : 'turn';
+        const n = type === 'finish' ? 0 : record.job_n;
+        if (data.jobs.some((job) => job.type === type && job.run_id === run_id && job.n === n)) continue;
+        addJob(type, run_id, n, 1);
+        if (type === 'turn') record.nudges++;
+        nudged++;
+      }
+    }
+    return { woken, nudged };
+  }
+
+  function seal(run_id: string, max_events: number): SealedRange | null {
+    const record = run(run_id);
+    if (record === undefined) return null;
+    if (record.sealed !== null) return record.sealed;
+    if (record.last_seq === record.archived_seq) return null;
+    const last_seq = Math.min(record.last_seq, record.archived_seq + max_events);
+    record.sealed = { run_id, first_seq: record.archived_seq + 1, last_seq, ended: isEnded(record.status) };
+    return record.sealed;
+  }
+
+  function archived(range: SealedRange, keep_events: number, retention_ms: number): void {
+    const record = run(range.run_id);
+    if (record === undefined || record.sealed?.first_seq !== range.first_seq || record.sealed.last_seq !== range.last_seq) return;
+    record.sealed = null;
+    record.archived_seq = range.last_seq;
+    const keep_from = Math.min(range.last_seq + 1, record.last_seq - keep_events + 1);
+    record.events = record.events.filter((event) => event.seq >= keep_from);
+    if (record.last_seq > record.archived_seq) record.archive_ms = isEnded(record.status) ? clockMs : clockMs + archiveEveryMs;
+    else {
+      record.archive_ms = null;
+      if (isEnded(record.status)) record.expires_ms = clockMs + retention_ms;
+    }
+  }
+
+  function list(query: ListRuns): { run_ids: string[]; next_before_id: string | null } {
+    const ids = Object.keys(data.runs).sort().reverse()
+      .filter((id) => query.before_id === null || id < query.before_id)
+      .filter((id) => {
+        const record = data.runs[id]!;
+        return record.tenant === query.tenant && (query.status === null || record.status === query.status)
+          && (query.agent === null || record.agent === query.agent) && (query.tag === null || record.tags.includes(query.tag));
+      });
+    const page = ids.slice(0, query.limit);
+    return { run_ids: page, next_before_id: ids.length > page.length ? page.at(-1)! : null };
+  }
+
+  return {
+    protections,
+    get writes() { return writes; },
+    claim: (request) => step(() => claim(request)),
+    commit: (write) => step(() => commit(write)),
+    appendMany: (appends) => step(() => appends.map(append)),
+    watch: (requests: readonly WatchRequest[]) => step(() => requests.map((request): WatchReply => {
+      const record = run(request.claim.run_id);
+      if (record?.epoch !== request.claim.epoch || record.claim_id !== request.claim.claim_id) return { type: 'fenced' };
+      return { type: 'held', inbox: unseen(record, request.inbox_seen) };
+    })),
+    handBack: (held) => step(() => {
+      const record = run(held.run_id);
+      if (record === undefined || record.epoch !== held.epoch || record.claim_id !== held.claim_id) return;
+      record.claim_id = '';
+      record.deliveries = Math.max(0, record.deliveries - 1);
+    }),
+    finished: (run_id) => step(() => {
+      const record = run(run_id);
+      if (record !== undefined && isEnded(record.status)) record.held_ms = null;
+    }),
+    create: (request) => step(() => create(request)),
+    command: (sent) => step(() => command(sent)),
+    read: (run_id) => step((): RunSnapshot | null => {
+      const record = run(run_id);
+      return record === undefined ? null : { tenant: record.tenant, status: record.status, stored: stored(record), archived_seq: record.archived_seq };
+    }),
+    events: (run_id, after_seq, limit) => step((): EventRange | null => {
+      const record = run(run_id);
+      if (record === undefined) return null;
+      const events = record.events.filter((event) => event.seq > after_seq).slice(0, limit).map((event) => event.text);
+      return { events, first_seq: record.events[0]?.seq ?? 0, last_seq: record.last_seq };
+    }),
+    ledger: (run_id) => step(() => { const record = run(run_id); return record === undefined ? null : Object.values(record.ledger); }),
+    list: (query) => step(() => list(query)),
+    reserveKey: (key) => step(() => {
+      if (clockMs > key.not_after_ms) return { type: 'too_late' as const };
+      const name = `${key.tenant}\u0000${key.key}`;
+      const held = data.keys[name];
+      if (held !== undefined) return { type: 'held' as const, ...held };
+      data.keys[name] = { run_id: key.run_id, body_hash: key.body_hash };
+      return { type: 'reserved' as const, run_id: key.run_id, body_hash: key.body_hash };
+    }),
+    now: () => Promise.resolve(clockMs),
+    pump: (_shard, options) => step(() => pump(options.limit, options.grace_ms)),
+    dueForArchive: (_shard, options) => step(() => Object.entries(data.runs)
+      .filter(([, record]) => record.archive_ms !== null && record.archive_ms <= clockMs).slice(0, options.limit)
+      .map(([run_id, record]) => { record.archive_ms = clockMs + options.retry_ms; return run_id; })),
+    seal: (run_id, max_events) => step(() => seal(run_id, max_events)),
+    archived: (range, options) => step(() => archived(range, options.keep_events, options.retention_ms)),
+    jobs: () => [...data.jobs].sort((a, b) => a.front - b.front),
+    removeJob: (done) => {
+      data.jobs = data.jobs.filter((job) => job.type !== done.type || job.run_id !== done.run_id || job.n !== done.n);
+    },
+    passTime: (ms) => { clockMs += ms; },
+    rollBack: (count) => {
+      for (let left = count; left > 0 && history.length > 0; left--) data = JSON.parse(history.pop()!) as Data;
+    },
+  };
+}
