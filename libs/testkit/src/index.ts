@@ -1,2 +1,17 @@
 export { createMemoryRunStore, type MemoryJob, type MemoryRunStore, type Protections } from './doubles/run-store.ts';
 export { agentLimits, testModel, testSpec, testTool } from './builders/agent.ts';
+export {
+  cut, raw, reply, stall, startModelServer, status, strictValidator, text, tool, toolTurns, type ChatBody, type ChatMessage, type CutManner, type CutPoint,
+  type Delivery, type ModelScript, type ModelServer, type ModelServerOptions, type RecordedRequest, type RequestEnd, type ScriptedCall,
+  type ScriptedMessage, type ScriptedReply, type ServedModel, type ToolTurns, type WholeReply,
+} from './model-server/index.ts';
+export {
+  ledgerTools, readLedger, testMcpServer, writeLedger, type LedgerLine, type LedgerPhase, type LedgerTool, type LedgerToolContext,
+  type TestMcpOptions, type TestMcpServer,
+} from './tools/index.ts';
+export {
+  archiveConformance, archivedEvents, archivedSegment, createMemoryArchive, freshRunId, startOtherS3Server, startS3Server,
+  type ArchiveUnderTest, type MemoryArchive, type OtherS3Server, type S3Request, type S3Server, type S3ServerOptions,
+} from './s3/index.ts';
+export { runStoreConformance, type JobUnderTest, type RunStoreUnderTest } from './conformance/index.ts';
+export { startRedis, type RedisServer, type RedisServerOptions } from './redis/index.ts';

@@ -1,0 +1,2 @@
+export { runStoreConformance } from './run-store/suite.ts';
+export type { JobUnderTest, RunStoreUnderTest } from './run-store/driver.ts';

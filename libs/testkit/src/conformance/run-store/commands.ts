@@ -1,0 +1,113 @@
+import { expect, test } from 'vitest';
+import { newRunId, type Driver } from './driver.ts';
+
+const accepted = { type: 'accepted' };
+
+export function commandTests(it: () => Driver): void {
+  test('are accepted in order, and once per command id', async () => {
+    const run_id = await it().create();
+    for (const id of ['a', 'b', 'a']) expect(await it().send(run_id, { type: 'steer', text: id }, { command_id: id })).toEqual(accepted);
+    const { claimed } = await it().claim(run_id);
+    expect(claimed.inbox.map((entry) => entry.command_id)).toEqual(['a', 'b']);
+    expect(claimed.inbox_in).toBe(2);
+  });
+
+  test('do nothing after their time', async () => {
+    const { run_id } = await it().after({ type: 'pause' }, 'paused');
+    expect(await it().send(run_id, { type: 'resume' }, { not_after_ms: await it().store.now() - 1 })).toEqual({ type: 'too_late' });
+    expect(await it().jobs(run_id)).toEqual(['turn 1']);
+  });
+
+  test('to a run that nobody knows are told so', async () => {
+    expect(await it().send(newRunId(), { type: 'cancel' })).toEqual({ type: 'missing' });
+  });
+
+  test('to an ended run are refused with its status', async () => {
+    const { run_id } = await it().after({ type: 'end' }, 'failed');
+    for (const type of ['cancel', 'pause', 'resume'] as const) {
+      expect(await it().send(run_id, { type })).toEqual({ type: 'invalid_state', status: 'failed' });
+    }
+  });
+
+  test('wake a paused run under the next number; sent again they wake nothing', async () => {
+    const { run_id } = await it().after({ type: 'pause' }, 'paused');
+    expect(await it().send(run_id, { type: 'resume' }, { command_id: 'r' })).toEqual(accepted);
+    expect(await it().jobs(run_id)).toEqual(['turn 1', 'turn 3']);
+    expect(await it().send(run_id, { type: 'resume' }, { command_id: 'r' })).toEqual(accepted);
+    expect(await it().jobs(run_id)).toEqual(['turn 1', 'turn 3']);
+    const { claimed } = await it().claim(run_id, 3);
+    expect(claimed.inbox).toEqual([{ command_id: 'r', command: { type: 'resume' } }]);
+  });
+
+  test('wake a waiting run at once, and its old time adds nothing', async () => {
+    const { run_id } = await it().after({ type: 'wait', delay_ms: 250 });
+    expect(await it().send(run_id, { type: 'steer', text: 'now' })).toEqual(accepted);
+    expect(await it().jobs(run_id)).toEqual(['turn 1', 'turn 3']);
+    await it().under.passTime(260);
+    expect((await it().pump()).woken).toBe(0);
+    await it().claim(run_id, 3);
+  });
+
+  test('to a run that has a job add none', async () => {
+    const { run_id } = await it().after({ type: 'job' });
+    for (const type of ['pause', 'resume', 'cancel'] as const) expect(await it().send(run_id, { type })).toEqual(accepted);
+    expect(await it().jobs(run_id)).toEqual(['turn 1', 'turn 2']);
+  });
+
+  test('resume is for a run that is paused, or about to be', async () => {
+    const run_id = await it().create();
+    expect(await it().send(run_id, { type: 'resume' })).toEqual({ type: 'invalid_state', status: 'queued' });
+    expect(await it().send(run_id, { type: 'pause' })).toEqual(accepted);
+    expect(await it().send(run_id, { type: 'resume' })).toEqual(accepted);
+    expect(await it().send(run_id, { type: 'resume' })).toEqual({ type: 'invalid_state', status: 'queued' });
+  });
+
+  test('a pause that has been applied is pending no more', async () => {
+    const run_id = await it().create();
+    const { claim } = await it().claim(run_id);
+    await it().send(run_id, { type: 'pause' });
+    const applied = it().write(claim, 1, { type: 'pause' }, { status: 'paused', inbox_seen: 1, applies_inbox: true });
+    await it().commits(applied);
+    expect(await it().send(run_id, { type: 'resume' })).toEqual(accepted);
+    const again = await it().claim(run_id, 3);
+    await it().commits(it().write(again.claim, 2, { type: 'keep' }, { inbox_seen: 2, applies_inbox: true }));
+    expect(await it().send(run_id, { type: 'resume' })).toEqual({ type: 'invalid_state', status: 'running' });
+  });
+
+  test('cancel is accepted once; a second one has no second effect, and nothing else is taken after it', async () => {
+    const { run_id } = await it().after({ type: 'pause' }, 'paused');
+    expect(await it().send(run_id, { type: 'cancel' })).toEqual(accepted);
+    expect(await it().send(run_id, { type: 'cancel' })).toEqual(accepted);
+    expect(await it().jobs(run_id)).toEqual(['turn 1', 'turn 3']);
+    for (const command of [{ type: 'steer', text: 'x' }, { type: 'pause' }, { type: 'resume' }] as const) {
+      expect(await it().send(run_id, command)).toEqual({ type: 'invalid_state', status: 'paused' });
+    }
+    expect((await it().claim(run_id, 3)).claimed.inbox_in).toBe(1);
+  });
+
+  test('a cancel of a run that nobody has claimed makes its old job stale', async () => {
+    const run_id = await it().create();
+    expect(await it().send(run_id, { type: 'cancel' })).toEqual(accepted);
+    expect(await it().jobs(run_id)).toEqual(['turn 1', 'turn 2']);
+    expect(await it().store.claim({ run_id, n: 1, claim_id: 'c', held: null })).toEqual({ type: 'stale' });
+    expect((await it().claim(run_id, 2)).claimed.inbox).toHaveLength(1);
+  });
+
+  test('a run with a time to run at keeps it, whatever comes, but a cancel', async () => {
+    const run_id = await it().create({ run_at_ms: await it().store.now() + 60_000 });
+    expect(await it().send(run_id, { type: 'steer', text: 'x' })).toEqual(accepted);
+    expect(await it().jobs(run_id)).toEqual([]);
+    expect(await it().send(run_id, { type: 'cancel' })).toEqual(accepted);
+    expect(await it().jobs(run_id)).toEqual(['turn 2']);
+    expect((await it().claim(run_id, 2)).claimed.inbox).toHaveLength(2);
+  });
+
+  test('more than a thousand that wait are refused, until some are applied', async () => {
+    const run_id = await it().create();
+    const { claim } = await it().claim(run_id);
+    for (let n = 1; n <= 1000; n++) expect(await it().send(run_id, { type: 'steer', text: 'x' }, { command_id: `c${n}` })).toEqual(accepted);
+    expect(await it().send(run_id, { type: 'steer', text: 'x' }, { command_id: 'more' })).toEqual({ type: 'inbox_full' });
+    await it().commits(it().write(claim, 1, { type: 'keep' }, { inbox_seen: 1000, applies_inbox: true }));
+    expect(await it().send(run_id, { type: 'steer', text: 'x' }, { command_id: 'more' })).toEqual(accepted);
+  });
+}

@@ -1,0 +1,113 @@
+/**
+ * The archive in memory. It keeps the port's promises as the real one does, and is strict: ranges and events that do not fit
+ * together are refused, since a test that archives nonsense tests nothing.
+ */
+import { createHash } from 'node:crypto';
+import { decodeEvent, isId } from '@treadle/core';
+import { ArchiveConflict, type Archive, type Segment } from '@treadle/engine';
+
+export interface MemoryArchive extends Archive {
+  /** Everything that is stored, by the keys of the real layout. */
+  readonly objects: Map<string, string | Uint8Array>;
+  /** The next `n` calls throw and change nothing. */
+  failNext(n: number): void;
+  /** The next `n` writes happen and then throw: the answer was lost. */
+  dropAnswer(n: number): void;
+}
+
+export function createMemoryArchive(): MemoryArchive {
+  const objects = new Map<string, string | Uint8Array>();
+  let failures = 0;
+  let drops = 0;
+
+  function begin(): void {
+    if (failures === 0) return;
+    failures -= 1;
+    throw new Error('the archive is away (planned)');
+  }
+
+  function store(key: string, value: string | Uint8Array): void {
+    objects.set(key, value);
+    if (drops === 0) return;
+    drops -= 1;
+    throw new Error('the answer of the archive was lost (planned)');
+  }
+
+  return {
+    objects,
+    failNext(n) { failures = n; },
+    dropAnswer(n) { drops = n; },
+
+    async putSegment(segment) {
+      begin();
+      const key = segmentKey(segment);
+      const text = segmentText(segment);
+      const present = objects.get(key);
+      if (present !== undefined && present !== text) throw new ArchiveConflict(key);
+      store(key, text);
+    },
+
+    async putRun(run_id, run) {
+      begin();
+      store(`${folder(run_id)}run.json`, run);
+    },
+
+    async putBlob(run_id, bytes) {
+      begin();
+      const sha256 = createHash('sha256').update(bytes).digest('hex');
+      store(`${folder(run_id)}blobs/${sha256}`, Uint8Array.from(bytes));
+      return sha256;
+    },
+
+    async getBlob(run_id, sha256) {
+      begin();
+      if (!/^[0-9a-f]{64}$/.test(sha256)) throw new RangeError('a blob is named by 64 hex digits');
+      const bytes = objects.get(`${folder(run_id)}blobs/${sha256}`);
+      return bytes === undefined ? null : Uint8Array.from(bytes as Uint8Array);
+    },
+
+    async events(run_id, after_seq, limit) {
+      begin();
+      const found = new Map<number, string>();
+      for (const [key, value] of objects) {
+        if (!key.startsWith(`${folder(run_id)}events/`)) continue;
+        for (const line of String(value).split('\n').slice(0, -1)) found.set(decodeEvent(line).seq, line);
+      }
+      const events: string[] = [];
+      for (let seq = after_seq + 1; events.length < limit; seq++) {
+        const line = found.get(seq);
+        if (line === undefined) break;
+        events.push(line);
+      }
+      return events;
+    },
+
+    async getRun(run_id) {
+      begin();
+      const run = objects.get(`${folder(run_id)}run.json`);
+      return run === undefined ? null : String(run);
+    },
+
+    async check() {
+      begin();
+    },
+  };
+}
+
+function folder(run_id: string): string {
+  if (!isId('run', run_id)) throw new RangeError('not the id of a run');
+  return `runs/${run_id}/`;
+}
+
+function segmentKey({ run_id, first_seq, last_seq }: Segment): string {
+  if (!Number.isSafeInteger(first_seq) || first_seq < 1 || last_seq < first_seq) throw new RangeError(`not a range of events: ${first_seq} to ${last_seq}`);
+  return `${folder(run_id)}events/${String(first_seq).padStart(12, '0')}-${String(last_seq).padStart(12, '0')}.jsonl`;
+}
+
+function segmentText({ first_seq, last_seq, events }: Segment): string {
+  if (events.length !== last_seq - first_seq + 1) throw new RangeError(`${events.length} events for the range ${first_seq} to ${last_seq}`);
+  for (const [index, line] of events.entries()) {
+    if (line.includes('\n') || decodeEvent(line).seq !== first_seq + index) throw new RangeError(`event ${first_seq + index} is not what stands at its place`);
+  }
+  return `${events.join('\n')}\n`;
+}

@@ -1,0 +1,45 @@
+/** The strict validator's rules about single values: strings, images, schema references. */
+
+/** Lone surrogates, in values and in keys. */
+export function surrogateProblems(value: unknown, path = 'body'): string[] {
+  if (typeof value === 'string') return value.isWellFormed() ? [] : [`${path}: lone surrogate`];
+  if (value === null || typeof value !== 'object') return [];
+  return Object.entries(value).flatMap(([key, item]) => [
+    ...(key.isWellFormed() ? [] : [`${path}: lone surrogate in a key`]),
+    ...surrogateProblems(item, `${path}.${key}`),
+  ]);
+}
+
+/** Base64 without a prefix, at most 5 MB each. */
+export function imageProblems(images: unknown, where: string): string[] {
+  if (!Array.isArray(images)) return [`${where}: images is not a list`];
+  return images.flatMap((image: unknown) => {
+    if (typeof image !== 'string' || image === '') return [`${where}: an image is not a string`];
+    if (image.length > 5 * 1024 * 1024) return [`${where}: image exceeds 5 MB maximum`];
+    return image.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(image) ? [] : [`${where}: an image is not base64`];
+  });
+}
+
+/** References that lead nowhere. */
+export function schemaProblems(schema: unknown, where: string): string[] {
+  return references(schema)
+    .filter((reference) => !resolves(schema, reference))
+    .map((reference) => `${where}: reference ${reference} does not resolve`);
+}
+
+function references(value: unknown): string[] {
+  if (value === null || typeof value !== 'object') return [];
+  return Object.entries(value).flatMap(([key, item]) => (key === '$ref' && typeof item === 'string' ? [item] : references(item)));
+}
+
+function resolves(root: unknown, reference: string): boolean {
+  if (reference === '#') return true;
+  if (!reference.startsWith('#/')) return false;
+  let at: unknown = root;
+  for (const part of decodeURIComponent(reference.slice(2)).split('/')) {
+    const key = part.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (at === null || typeof at !== 'object' || !Object.hasOwn(at, key)) return false;
+    at = (at as Record<string, unknown>)[key];
+  }
+  return true;
+}

@@ -1,0 +1,1 @@
+export { startRedis, type RedisServer, type RedisServerOptions } from './server.ts';

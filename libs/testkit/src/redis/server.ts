@@ -1,0 +1,126 @@
+/**
+ * A real redis-server (or valkey-server) from PATH, for tests: on 127.0.0.1, a free port, a directory of its own.
+ *
+ * Owns one process and one temporary directory. States: running → stopped (directory gone), or running ↔ killed (it stays).
+ * A server that outlives its test is ended with the process that started it.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface RedisServerOptions {
+  /** Default `yes`. */
+  readonly appendonly?: 'yes' | 'no';
+  /** Default `always`. */
+  readonly appendfsync?: 'always' | 'everysec' | 'no';
+}
+
+export interface RedisServer {
+  readonly url: string;
+  readonly port: number;
+  /** Of the process that runs now. */
+  readonly pid: number;
+  /** Ends it in order and removes its directory. */
+  stop(): Promise<void>;
+  /** SIGKILL, as a crash. */
+  kill(): Promise<void>;
+  /** Starts it again on the same port with the same directory, after `kill` or while it runs (then it is ended in order first). */
+  restart(): Promise<void>;
+}
+
+/** Throws where neither server is installed, or where it is not ready after 10 s. */
+export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
+  const dir = await mkdtemp(join(tmpdir(), 'treadle-redis-'));
+  let process_ = await startOnFreePort(dir, options);
+  return {
+    url: `redis://127.0.0.1:${process_.port}`,
+    port: process_.port,
+    get pid() { return process_.child.pid!; },
+    stop: async () => {
+      await end(process_.child, 'SIGTERM');
+      await rm(dir, { recursive: true, force: true });
+    },
+    kill: () => end(process_.child, 'SIGKILL'),
+    restart: async () => {
+      await end(process_.child, 'SIGTERM');
+      process_ = { port: process_.port, child: await start(dir, process_.port, options) };
+    },
+  };
+}
+
+/** Somebody else may take the port between finding and using it. */
+async function startOnFreePort(dir: string, options: RedisServerOptions): Promise<{ child: ChildProcess; port: number }> {
+  for (let attempt = 1; ; attempt++) {
+    const port = await freePort();
+    try {
+      return { port, child: await start(dir, port, options) };
+    } catch (error) {
+      if (attempt === 3) throw error;
+    }
+  }
+}
+
+async function start(dir: string, port: number, options: RedisServerOptions): Promise<ChildProcess> {
+  const args = [
+    '--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--daemonize', 'no',
+    '--appendonly', options.appendonly ?? 'yes', '--appendfsync', options.appendfsync ?? 'always',
+  ];
+  let child = await spawned('redis-server', args) ?? await spawned('valkey-server', args);
+  if (child === null) throw new Error('neither redis-server nor valkey-server is installed');
+  const leave = (): void => { child?.kill('SIGKILL'); };
+  process.once('exit', leave);
+  child.once('exit', () => process.removeListener('exit', leave));
+  const deadline = performance.now() + 10_000;
+  while (!await answers(port)) {
+    if (child.exitCode !== null || performance.now() > deadline) {
+      await end(child, 'SIGKILL');
+      child = null;
+      throw new Error(`redis-server did not become ready on port ${port}`);
+    }
+    await sleep(10);
+  }
+  return child;
+}
+
+/** Null where there is no such program. */
+function spawned(program: string, args: readonly string[]): Promise<ChildProcess | null> {
+  const child = spawn(program, args, { stdio: 'ignore' });
+  return new Promise((resolve) => {
+    child.once('spawn', () => { resolve(child); });
+    child.once('error', () => { resolve(null); });
+  });
+}
+
+/** PING is answered with an error while the server still loads its file. */
+function answers(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => { socket.write('PING\r\n'); });
+    socket.once('data', (data) => { socket.destroy(); resolve(data.toString().startsWith('+PONG')); });
+    socket.once('error', () => { resolve(false); });
+    socket.once('close', () => { resolve(false); });
+  });
+}
+
+async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => { child.once('exit', resolve); });
+  child.kill(signal);
+  await ended;
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => {
+        if (address === null || typeof address === 'string') reject(new Error('no port'));
+        else resolve(address.port);
+      });
+    });
+  });
+}

@@ -1,0 +1,3 @@
+export { readLedger, writeLedger, type LedgerLine, type LedgerPhase } from './ledger.ts';
+export { ledgerTools, type LedgerTool, type LedgerToolContext } from './ledger-tools.ts';
+export { testMcpServer, type TestMcpOptions, type TestMcpServer } from './test-mcp-server.ts';
