@@ -1,0 +1,29 @@
+/** Keeps credentials out of what people and models read: providers echo headers in their error pages. */
+import type { ModelConnection } from '../provider.ts';
+
+/** Characters. What core keeps of a detail is longer; the beginning says what it was. */
+const longestDetail = 1000;
+
+/** What must never be shown of a connection. */
+export function secretsOf(connection: ModelConnection): readonly string[] {
+  const secrets = connection.api_key === undefined ? [] : [connection.api_key];
+  const url = URL.parse(connection.base_url);
+  if (url !== null && url.password !== '') secrets.push(url.password, safeDecode(url.password));
+  return secrets.filter((secret) => secret.length > 0);
+}
+
+/** `detail` without the secrets, without anything that stands behind `Bearer`, on a bounded length, well formed. */
+export function redact(detail: string, secrets: readonly string[]): string {
+  let text = detail;
+  for (const secret of secrets) text = text.replaceAll(secret, '[redacted]');
+  text = text.replace(/\b(bearer|basic)\s+(?!\[redacted\])[\w.~+/=-]+/gi, '$1 [redacted]');
+  return text.slice(0, longestDetail).toWellFormed();
+}
+
+function safeDecode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

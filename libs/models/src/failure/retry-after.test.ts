@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { retryAfterS } from './retry-after.ts';
+
+const nowMs = Date.parse('2026-03-04T05:06:07.000Z');
+
+function fromHeaders(headers: Record<string, string>): number | null {
+  return retryAfterS({ headers: new Headers(headers), text: '', nowMs });
+}
+
+function fromText(text: string): number | null {
+  return retryAfterS({ headers: null, text, nowMs });
+}
+
+describe('the headers', () => {
+  it.each([
+    ['26', 26], ['0', 0], ['1.5', 1.5], [' 7 ', 7], ['Wed, 04 Mar 2026 05:06:11 GMT', 4], ['Wednesday, 04-Mar-26 05:06:11 GMT', 4],
+    ['2026-03-04T05:06:11Z', 4], ['Wed, 04 Mar 2026 05:00:00 GMT', 0],
+  ])('retry-after: %s is %d s', (value, expected) => {
+    expect(fromHeaders({ 'retry-after': value })).toBe(expected);
+  });
+
+  it.each(['soon', '-5', 'NaN', 'Infinity', '1e9', '', '5 minutes', '99999999999', '1'.repeat(400), 'Wed, 99 Foo 2026 05:06:11 GMT', 'Wed, 04 Mar 2099 05:06:11 GMT', '0x10'])(
+    'retry-after: "%s" says nothing', (value) => {
+      expect(fromHeaders({ 'retry-after': value })).toBeNull();
+    });
+
+  it('prefer milliseconds, and pass over what cannot be read', () => {
+    expect(fromHeaders({ 'retry-after-ms': '120', 'retry-after': '1' })).toBe(0.12);
+    expect(fromHeaders({ 'retry-after-ms': 'x', 'retry-after': '1' })).toBe(1);
+    expect(retryAfterS({ headers: new Headers({ 'retry-after': 'soon' }), text: 'try again in 3s', nowMs })).toBe(3);
+  });
+});
+
+describe('the words', () => {
+  it.each([
+    ['Please try again in 7m12s.', 432], ['Please try again in 7.02s.', 7.02], ['try again in 120ms', 0.12], ['Try again in 5 minutes', 300],
+    ['try again in 1h2m3s', 3723], ['usage limit reached, try again in 47 minutes', 2820], ['Please retry after 26 seconds.', 26],
+    ['try again in 1 hour and 30 minutes', 5400], ['Limit resets in 2 hours', 7200], ['please wait 10 seconds', 10],
+    ['{"error":"x","resets_in_seconds": 2820}', 2820], ['"retry_after":"12"', 12], ['"resets_at":"2026-03-04T05:06:17Z"', 10],
+  ])('%s', (text, expected) => {
+    expect(fromText(text)).toBe(expected);
+  });
+
+  it.each(['try again', 'try again in a while', 'wait 5 minnows', 'try again in 999999999 days', 'HTTP 429', 'tokens per minute: 500', 'try again in 5'])(
+    '"%s" says nothing', (text) => {
+      expect(fromText(text)).toBeNull();
+    });
+
+  it('are looked for in bounded time', () => {
+    const started = performance.now();
+    fromText(`try again in ${'1 s '.repeat(16_000)}`);
+    fromText('try again in '.repeat(5000));
+    fromText(`try again in ${'9'.repeat(64_000)}`);
+    expect(performance.now() - started).toBeLessThan(500);
+  });
+});

@@ -1,0 +1,97 @@
+/**
+ * The gateway of the models: finds the provider and the connection of a request's model, puts the watchdogs round the call,
+ * and names what came out. Promises M1 to M4 of the port.
+ *
+ * Owns: the connections kept alive by its own fetch, until `close`. Nothing of one call outlives it.
+ */
+import type { ErrorType, ModelFailure } from '@treadle/core';
+import type { Clock, ModelCall, ModelGateway, ModelOutcome } from '@treadle/engine';
+import { redact, secretsOf } from './failure/redact.ts';
+import { createHttpFetch } from './http/http-fetch.ts';
+import type { ModelConnection, Provider, ProviderFailure, ProviderOutcome, ProviderRegistry } from './provider.ts';
+import { builtInProviders } from './providers/registry.ts';
+import { createWatch, verdictText, type Verdict } from './watch.ts';
+
+export interface ModelGatewayOptions {
+  /** By the model's configured name (`ModelSpec.name`). */
+  readonly connections: Readonly<Record<string, ModelConnection>>;
+  /** Default: all that are built in. */
+  readonly providers?: ProviderRegistry;
+  /** Must honour the signal and cover reading the body with it. Default: one over `node:http` with kept-alive connections. */
+  readonly fetch?: typeof fetch;
+  /** For Retry-After dates; default the machine's clock. */
+  readonly clock?: Pick<Clock, 'nowMs'>;
+}
+
+export interface ClosableModelGateway extends ModelGateway {
+  /** Lets go of idle connections. Calls in flight go on. */
+  close(): void;
+}
+
+export function createModelGateway(options: ModelGatewayOptions): ClosableModelGateway {
+  const providers = options.providers ?? builtInProviders;
+  const http = createHttpFetch();
+  const fetch = options.fetch ?? http.fetch;
+  const nowMs = options.clock === undefined ? () => Date.now() : options.clock.nowMs.bind(options.clock);
+
+  async function route(call: ModelCall): Promise<ModelOutcome> {
+    const { name, provider: providerName } = call.request.model;
+    const connection = Object.hasOwn(options.connections, name) ? options.connections[name] : undefined;
+    if (connection === undefined) return failed('model_not_found', `no connection is configured for the model "${name}"`);
+    const provider = Object.hasOwn(providers, providerName) ? providers[providerName] : undefined;
+    if (provider === undefined) return failed('model_not_found', `the model "${name}" names the provider "${providerName}", which is not there`);
+    return watched(call, connection, provider);
+  }
+
+  async function watched(call: ModelCall, connection: ModelConnection, provider: Provider): Promise<ModelOutcome> {
+    const watch = createWatch(connection, call.signal);
+    let shown = '';
+    const onText = (increment: string): void => {
+      if (increment === '' || watch.verdict() !== null) return;
+      shown += increment;
+      call.onText(increment);
+    };
+    try {
+      const early = watch.verdict();
+      if (early !== null) return failure(named(early), { partial: '', connection });
+      const outcome = await settled(provider.call({
+        request: call.request, connection, signal: watch.signal, onText, onProgress: watch.progress, fetch, nowMs,
+      }));
+      const verdict = watch.verdict();
+      // A reply that is whole is worth more than the limit it met in the same moment; a caller that has gone wants neither.
+      if (outcome.type === 'replied' && verdict?.type !== 'aborted') return outcome;
+      const usage = outcome.type === 'replied' ? outcome.reply.usage : outcome.failure.usage;
+      const cause = verdict !== null ? { ...named(verdict), usage } : outcome.type === 'failed' ? outcome.failure : null;
+      return cause === null ? outcome as ModelOutcome : failure(cause, { partial: shown, connection });
+    } finally {
+      watch.close();
+    }
+  }
+
+  return { call: route, close: http.close };
+}
+
+/** A provider that throws has a bug; the run must not pay for it with its worker (M1). */
+async function settled(outcome: Promise<ProviderOutcome>): Promise<ProviderOutcome> {
+  try {
+    return await outcome;
+  } catch (error) {
+    const detail = `the provider's adapter failed: ${error instanceof Error ? error.message : String(error)}`;
+    return { type: 'failed', failure: { error_type: 'unknown', detail, retry_after_s: null, usage: null } };
+  }
+}
+
+function named(verdict: Verdict): ProviderFailure {
+  return { error_type: verdict.type, detail: verdictText(verdict), retry_after_s: null, usage: null };
+}
+
+function failure(cause: ProviderFailure, context: { readonly partial: string; readonly connection: ModelConnection }): ModelOutcome {
+  const detail = redact(cause.detail, secretsOf(context.connection));
+  const { error_type, retry_after_s, usage } = cause;
+  const failure: ModelFailure = { error_type, detail, retry_after_s, partial_text: context.partial, usage };
+  return { type: 'failed', failure };
+}
+
+function failed(error_type: ErrorType, detail: string): ModelOutcome {
+  return { type: 'failed', failure: { error_type, detail, retry_after_s: null, partial_text: '', usage: null } };
+}

@@ -1,0 +1,60 @@
+/**
+ * Ollama's own wire (`/api/chat`, NDJSON) through its npm client, with what that client gets wrong put right around it: one
+ * client per call (it aborts all of its streams at once), our signal in its fetch (it has none per call), errors caught before
+ * it reduces them, lines checked before it drops them. The build for browsers is used because the one for Node reads files.
+ */
+import { Ollama, type ChatRequest } from 'ollama/browser';
+import { refusing } from '../../http/refusal.ts';
+import type { Provider, ProviderCall, ProviderOutcome } from '../../provider.ts';
+import type { Stage } from '../../failure/transport.ts';
+import { classify } from './classify.ts';
+import { wholeLines } from './lines.ts';
+import { render } from './render.ts';
+import { createReplyCollector } from './reply.ts';
+
+export const ollama: Provider = { name: 'ollama', call: callOllama };
+
+async function callOllama(call: ProviderCall): Promise<ProviderOutcome> {
+  const wire = render(call.request);
+  // Ollama answers such a request with `done_reason: "load"` and nothing else, and would for ever.
+  if (!wire.messages.some((message) => message.role === 'user')) {
+    return { type: 'failed', failure: { error_type: 'history_invalid', detail: 'the request holds no user message', retry_after_s: null, usage: null } };
+  }
+  let stage: Stage = 'connecting';
+  let stream: { abort(): void } | null = null;
+  try {
+    const { base_url, api_key } = call.connection;
+    const client = new Ollama({
+      host: base_url, fetch: guarded(call, () => { stage = 'streaming'; }),
+      ...(api_key === undefined ? {} : { headers: { Authorization: `Bearer ${api_key}` } }),
+    });
+    const lines = await client.chat(wire as unknown as ChatRequest & { stream: true });
+    stream = lines;
+    const collector = createReplyCollector(call.request, call.onText);
+    for await (const line of lines) {
+      call.onProgress();
+      collector.take(line);
+    }
+    return collector.finish() ?? endedEarly();
+  } catch (error) {
+    return { type: 'failed', failure: classify(error, { stage, nowMs: call.nowMs() }) };
+  } finally {
+    // Leaving the loop does not close the connection: the server would go on generating.
+    stream?.abort();
+  }
+}
+
+/** The client throws on an early end itself; this is for the day it does not. */
+function endedEarly(): ProviderOutcome {
+  return { type: 'failed', failure: { error_type: 'stream_interrupted', detail: 'the stream ended without its last line', retry_after_s: null, usage: null } };
+}
+
+function guarded(call: ProviderCall, onHeaders: () => void): typeof fetch {
+  const inner = refusing(call.fetch);
+  return async (input, init = {}) => {
+    const signals = [call.signal, ...(init.signal ? [init.signal] : [])];
+    const response = await inner(input, { ...init, signal: AbortSignal.any(signals) });
+    onHeaders();
+    return response.body === null ? response : new Response(wholeLines(response.body), { status: response.status, headers: response.headers });
+  };
+}

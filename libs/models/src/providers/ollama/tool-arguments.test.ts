@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import { raw, reply, startModelServer } from '@treadle/testkit';
+import { callOnce, gatewayTo, requestOf, toolNamed } from '../../testing.ts';
+import { readArguments } from './tool-arguments.ts';
+
+const free = toolNamed('list_items');
+const strict = toolNamed('save', { type: 'object', properties: { k: { type: 'string' } }, required: ['k'] });
+
+describe('arguments', () => {
+  it.each([
+    ['an object', { a: 3 }], ['JSON text', '{"a":3}'], ['JSON text of JSON text', JSON.stringify('{"a":3}')],
+  ])('are taken as %s', (_, args) => {
+    expect(readArguments(args, free)).toEqual({ input: { a: 3 }, problem: null });
+  });
+
+  it.each([[''], ['  '], [null], [undefined], ['null'], ['""']])('of nothing (%j) are {} for a tool that requires nothing, and for an unknown one', (args) => {
+    expect(readArguments(args, free)).toEqual({ input: {}, problem: null });
+    expect(readArguments(args, undefined)).toEqual({ input: {}, problem: null });
+  });
+
+  it.each([[''], [null], ['null']])('of nothing (%j) are a problem for a tool that requires some', (args) => {
+    expect(readArguments(args, strict)).toEqual({ input: {}, problem: 'The arguments are missing. Required: k.' });
+  });
+
+  it.each([
+    ['5', 'a number: 5'], [5, 'a number: 5'], ['"text"', 'not valid JSON: text'], ['[1]', 'a list: [1]'], [[1], 'a list: [1]'], [true, 'a boolean: true'],
+    ['{"path":"a.txt","text":"hel', 'not valid JSON: {"path":"a.txt","text":"hel'], [JSON.stringify(JSON.stringify('{"a":3}')), 'a string'],
+  ])('that are no object (%j) are told to the model', (args, words) => {
+    const { input, problem } = readArguments(args, strict);
+    expect(input).toEqual({});
+    expect(problem).toContain(words);
+  });
+
+  it('hold no half characters', () => {
+    expect(readArguments(String.raw`{"a":"\ud800"}`, free).input).toEqual({ a: '�' });
+  });
+});
+
+describe('calls in a reply', () => {
+  it('keep their order and names, and go without an id where the server gave none', async () => {
+    const server = await startModelServer({
+      dialect: 'ollama', script: [
+        reply({ text: 'First', calls: [{ id: null, name: 'weather', args: { city: 'Paris' } }, { id: 'x', name: 'weather', args: { city: 'Rome' } }] }),
+        raw(['{"message":{"tool_calls":[{"function":{"name":"weather"}}]}}\n', '{"message":{"tool_calls":[{},7]}}\n{"done":true,"done_reason":"stop"}']),
+        reply({ calls: [{ id: 'x', name: 'weather', args: {} }], done_reason: 'length' }),
+      ],
+    });
+    const gateway = gatewayTo(server.url);
+    const request = requestOf({ tools: [toolNamed('weather')] });
+    const outcomes = [];
+    for (let call = 0; call < 3; call++) outcomes.push((await callOnce(gateway, request)).outcome);
+    expect(outcomes[0]).toMatchObject({
+      reply: {
+        text: 'First', finish: 'tool_calls', finish_raw: 'stop',
+        calls: [
+          { provider_id: null, name: 'weather', input: { city: 'Paris' }, problem: null },
+          { provider_id: 'x', name: 'weather', input: { city: 'Rome' }, problem: null },
+        ],
+      },
+    });
+    expect(outcomes[1]).toMatchObject({ reply: { calls: [{ name: 'weather', input: {} }, { name: 'unnamed_tool' }, { name: 'unnamed_tool' }] } });
+    expect(outcomes[2]).toMatchObject({ reply: { finish: 'length', finish_raw: 'length' } });
+    server.assertUsedUp();
+    gateway.close();
+    await server.close();
+  });
+});

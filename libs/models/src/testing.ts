@@ -1,0 +1,44 @@
+/** Builders for the tests of this lib. */
+import type { ModelRequest, ToolDefinition } from '@treadle/core';
+import type { ModelOutcome } from '@treadle/engine';
+import { createModelGateway, type ClosableModelGateway, type ModelGatewayOptions } from './gateway.ts';
+import type { ModelConnection } from './provider.ts';
+
+export function toolNamed(name: string, input_schema: Readonly<Record<string, unknown>> = { type: 'object', properties: {} }): ToolDefinition {
+  return {
+    name, wire_name: name.replaceAll('/', '__'), description: `The tool ${name}.`, input_schema,
+    effect: 'read', parallel: 'parallel', timeout_ms: 1000, hash: 'sha256:0',
+  };
+}
+
+export function requestOf(over: Partial<ModelRequest> = {}, provider = 'ollama'): ModelRequest {
+  return {
+    model: { name: 'small', provider, model: 'scripted:latest', context_window: 8192, max_output_tokens: 1024, supports_tools: true, supports_images: true },
+    system: 'You are a test.', messages: [{ role: 'user', content: 'Hello?' }], tools: [], ...over,
+  };
+}
+
+export function connectionTo(base_url: string, over: Partial<ModelConnection> = {}): ModelConnection {
+  return { base_url, first_token_timeout_ms: 10_000, idle_timeout_ms: 10_000, total_timeout_ms: 20_000, ...over };
+}
+
+/** A gateway whose model `small` is served at `base_url`. */
+export function gatewayTo(base_url: string, over: Partial<ModelConnection> = {}, options: Partial<ModelGatewayOptions> = {}): ClosableModelGateway {
+  return createModelGateway({ connections: { small: connectionTo(base_url, over) }, ...options });
+}
+
+export interface Called { readonly outcome: ModelOutcome; readonly increments: readonly string[] }
+
+export async function callOnce(gateway: ClosableModelGateway, request = requestOf(), signal = new AbortController().signal): Promise<Called> {
+  const increments: string[] = [];
+  const outcome = await gateway.call({ request, signal, onText: (increment) => increments.push(increment) });
+  return { outcome, increments };
+}
+
+/** The reason as the core will name it: two kinds of replies are failures there. */
+export function reasonOf(outcome: ModelOutcome): string {
+  if (outcome.type === 'failed') return outcome.failure.error_type;
+  const { finish, calls, text } = outcome.reply;
+  if (finish === 'length') return 'output_truncated';
+  return calls.length === 0 && text.trim() === '' ? 'empty_response' : 'replied';
+}
