@@ -1,0 +1,68 @@
+/** Every environment variable: its name, default, meaning and form. The documentation is tested against this table. */
+import { anyText, decimal, httpUrl, listenHost, matching, ollamaHost, oneOf, redisUrl, wholeNumber, type Parser } from './parsers.ts';
+
+export interface Variable<T, Default extends T | null> {
+  readonly name: string;
+  /** What holds where it is unset; null = nothing. */
+  readonly default: Default;
+  readonly meaning: string;
+  /** Its value must never be shown. */
+  readonly secret: boolean;
+  readonly parse: Parser<T>;
+}
+
+function required<T>(name: string, fallback: T, rest: { meaning: string; parse: Parser<T> }): Variable<T, T> {
+  return { name, default: fallback, secret: false, ...rest };
+}
+
+function optional<T>(name: string, rest: { meaning: string; parse: Parser<T> }): Variable<T, null> {
+  return { name, default: null, secret: false, ...rest };
+}
+
+function secret(name: string, rest: { meaning: string; parse: Parser<string> }): Variable<string, null> {
+  return { name, default: null, secret: true, ...rest };
+}
+
+const prefixForm = matching(/^[A-Za-z0-9_.-]{1,64}$/, '1 to 64 letters, digits, "_", "-" or "."');
+const s3PrefixForm = matching(/^[^/\s][^\s]*$/, 'a key prefix without spaces, not beginning with "/"');
+const tokenForm = matching(/^\S{8,}$/, 'at least 8 characters, no spaces');
+
+export const environmentTable = {
+  redisUrl: secret('REDIS_URL', { meaning: 'Redis: redis://, rediss://, redis-sentinel://h1,h2/master or redis-cluster://h1,h2', parse: redisUrl }),
+  prefix: required('TREADLE_PREFIX', 'treadle', { meaning: 'beginning of every key in Redis', parse: prefixForm }),
+  shards: required('TREADLE_SHARDS', 1, { meaning: 'shards of the runs; may grow, never shrink below a live run\'s', parse: wholeNumber(1, 16) }),
+  s3Bucket: optional('S3_BUCKET', { meaning: 'bucket of the archive', parse: matching(/^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/, 'a bucket name') }),
+  s3Endpoint: optional('S3_ENDPOINT', { meaning: 'S3-compatible server; unset = AWS', parse: httpUrl }),
+  s3Region: optional('S3_REGION', { meaning: 'region of the bucket', parse: matching(/^[A-Za-z0-9-]+$/, 'a region name') }),
+  s3AccessKeyId: secret('S3_ACCESS_KEY_ID', { meaning: 'key of the archive; unset = the usual AWS credential chain', parse: anyText }),
+  s3SecretAccessKey: secret('S3_SECRET_ACCESS_KEY', { meaning: 'secret of that key', parse: anyText }),
+  s3Prefix: optional('S3_PREFIX', { meaning: 'beginning of every object key', parse: s3PrefixForm }),
+  archiveDir: optional('ARCHIVE_DIR', { meaning: 'folder of the file archive, where no bucket is set', parse: anyText }),
+  archiveMode: required('ARCHIVE_MODE', 'async', { meaning: 'strict: nothing is shown, and no tool begun, before the archive has it', parse: oneOf('async', 'strict') }),
+  ollamaHost: optional('OLLAMA_HOST', { meaning: 'Ollama of the built-in configuration', parse: ollamaHost }),
+  ollamaModel: optional('OLLAMA_MODEL', { meaning: 'model of the built-in configuration', parse: anyText }),
+  configPath: optional('TREADLE_CONFIG', { meaning: 'path of the configuration file', parse: anyText }),
+  host: required('HOST', '127.0.0.1', { meaning: 'address the API listens on', parse: listenHost }),
+  port: required('PORT', 8080, { meaning: 'port of the API; 0 = any free one', parse: wholeNumber(0, 65_535) }),
+  metricsPort: required('METRICS_PORT', 9464, { meaning: 'port of a worker\'s metrics; 0 = any free one', parse: wholeNumber(0, 65_535) }),
+  workerConcurrency: required('WORKER_CONCURRENCY', 50, { meaning: 'turns in flight per worker process', parse: wholeNumber(1, 10_000) }),
+  leaseMs: required('TREADLE_LEASE_MS', 8000, { meaning: 'how long the queue believes in a silent worker; the stalled check runs at a third of it', parse: wholeNumber(200, 600_000) }),
+  poisonLimit: required('TREADLE_POISON_LIMIT', 3, { meaning: 'deliveries of a run in a row that may kill their worker before the run ends as poisoned', parse: wholeNumber(1, 1000) }),
+  drainTimeoutMs: required('TREADLE_DRAIN_TIMEOUT_MS', 25_000, { meaning: 'how long a stopping worker lets its turns finish', parse: wholeNumber(0, 3_600_000) }),
+  retentionHours: required('TREADLE_RETENTION_H', 24, { meaning: 'hours an ended run stays in Redis, from when the archive has all of it', parse: decimal(0, 87_600) }),
+  auth: required('TREADLE_AUTH', 'off', { meaning: 'keys: API keys are asked for; off is allowed on loopback alone', parse: oneOf('off', 'keys') }),
+  adminKey: secret('TREADLE_ADMIN_KEY', { meaning: 'API key of tenant default, scope admin', parse: tokenForm }),
+  keysFile: optional('TREADLE_KEYS_FILE', { meaning: 'JSON list of {key_sha256, tenant, scopes, expires_at?, name?}', parse: anyText }),
+  logLevel: required('LOG_LEVEL', 'info', { meaning: 'least level that is logged', parse: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent') }),
+  url: optional('TREADLE_URL', { meaning: 'for the CLI: API of a server elsewhere', parse: httpUrl }),
+  apiKey: secret('TREADLE_API_KEY', { meaning: 'for the CLI: API key of that server', parse: tokenForm }),
+};
+
+/** Passed on as they are to OpenTelemetry, which has its own rules for them. */
+export const passedOnPrefix = 'OTEL_';
+
+type ValueOf<Row> = Row extends Variable<infer T, infer Default> ? T | Default : never;
+type Table = typeof environmentTable;
+
+/** One value per row, typed. */
+export type TableValues = { readonly [Key in keyof Table]: ValueOf<Table[Key]> };

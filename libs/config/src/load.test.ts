@@ -1,0 +1,272 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { agentSpecOf, agentVersionOf, configWarnings } from './agent-spec.ts';
+import { builtinConfig } from './builtin.ts';
+import { mcpServers, modelConnections, toolPolicies } from './connections.ts';
+import { defineTool } from './define-tool.ts';
+import { checkConfig, loadConfig, type LoadedConfig } from './load.ts';
+import { configJsonSchema } from './schema/config.ts';
+
+const builtin = builtinConfig({ docsFolder: '/docs', filesystemServer: { command: 'node', args: ['server.js'] } });
+
+function minimal(): Record<string, Record<string, Record<string, unknown>>> & { $schema?: string } {
+  return {
+    models: { small: { provider: 'ollama', model: 'qwen3:4b' } },
+    chains: { default: { models: ['small'] } },
+    agents: { assistant: { instructions: 'Help.' } },
+  };
+}
+
+function problemsAt(raw: unknown, env: Record<string, string> = {}): Record<string, string> {
+  const outcome = checkConfig(raw, env);
+  return outcome.type === 'ok' ? {} : Object.fromEntries(outcome.problems.map((each) => [each.path, each.problem]));
+}
+
+function accepted(raw: unknown, env: Record<string, string> = {}): LoadedConfig {
+  const outcome = checkConfig(raw, env);
+  if (outcome.type === 'invalid') throw new Error(JSON.stringify(outcome.problems));
+  return outcome.config;
+}
+
+describe('checking', () => {
+  test('lists all faults of a file at once, each at its path', () => {
+    const raw = {
+      models: { small: { provider: 'ollama', model: 'm', context_window: 'big', colour: 'red' } },
+      chains: { default: { models: ['small', 'gone'] } },
+      agents: { assistant: { instructions: 'Help.', chain: 'nowhere', limits: { max_turns: 0 } }, other: {} },
+      extra: 1,
+    };
+    const problems = problemsAt(raw);
+    expect(Object.keys(problems).sort()).toEqual([
+      'agents.assistant.chain', 'agents.assistant.limits.max_turns', 'agents.other.instructions',
+      'chains.default.models.1', 'extra', 'models.small.colour', 'models.small.context_window',
+    ]);
+    expect(problems.extra).toBe('unknown key');
+    expect(problems['models.small.context_window']).toBe('expected number, received string');
+    expect(problems['agents.other.instructions']).toBe('missing; expected string');
+    expect(problems['agents.assistant.chain']).toBe('no chain is named "nowhere"; defined: default');
+  });
+
+  test('finds dangling references, also the default chain, and a model that stands in a chain twice', () => {
+    const raw = { ...minimal(), chains: { spare: { models: ['small', 'small', 'lost'] } } };
+    expect(problemsAt(raw)).toEqual({
+      'agents.assistant.chain': 'no chain is named "default"; defined: spare',
+      'chains.spare.models.1': '"small" stands in this chain already',
+      'chains.spare.models.2': 'no model is named "lost"; defined: small',
+    });
+  });
+
+  test('needs at least one agent and one model in a chain', () => {
+    expect(problemsAt({ models: {}, chains: { default: { models: [] } }, agents: {} })).toEqual({ 'chains.default.models': 'expected at least one model' });
+    expect(problemsAt({ models: {}, chains: {}, agents: {} })).toEqual({ agents: 'expected at least one agent' });
+    expect(problemsAt('nonsense')['']).toBe('expected object, received string');
+  });
+
+  test('refuses names that could not be labels or parts of tool names', () => {
+    const raw = { ...minimal(), mcp_servers: { 'a/b': { command: 'x' } } };
+    expect(problemsAt(raw)['mcp_servers.a/b']).toMatch(/not a legal name/);
+  });
+});
+
+describe('what belongs to later releases', () => {
+  test('is refused at its path, never accepted and ignored', () => {
+    const raw = {
+      models: {
+        cloud: { provider: 'anthropic', model: 'm' },
+        small: {
+          provider: 'ollama', model: 'm', credentials: ['one', 'two'], credential_strategy: 'round_robin', rates: { in_flight: 3 },
+          price: { input_per_mtok: 1, output_per_mtok: 2 },
+        },
+      },
+      chains: { default: { models: ['small'], canary: { model: 'cloud' } } },
+      mcp_servers: { web: { url: 'https://example.org/mcp', headers: { authorization: 'x' } } },
+      http_tools: { lookup: { url: 'https://example.org' } },
+      tools: { 'files/write_file': { approval: 'always', on_unknown: 'ask', path_args: ['path'], roots: ['./w'], polling: true, max_total_ms: 5, approval_timeout_s: 9, on_approval_timeout: 'allow' } },
+      egress: { allow: ['http://127.0.0.1:1'] },
+      tenants: { default: { max_concurrent_runs: 4, weight: 2 } },
+      agents: {
+        a: {
+          instructions: 'x', protocol: 'json_action', validators: [{ type: 'regex' }], stop_hooks: [{}], subagents: ['b'],
+          limits: { max_retries: 3, max_cost_usd: 5, turn_timeout_s: { first: 10, default: 5 } },
+        },
+      },
+    };
+    const problems = problemsAt(raw);
+    expect(Object.keys(problems).sort()).toEqual([
+      'agents.a.limits.max_cost_usd', 'agents.a.limits.max_retries', 'agents.a.limits.turn_timeout_s.first', 'agents.a.protocol',
+      'agents.a.stop_hooks', 'agents.a.subagents', 'agents.a.validators', 'chains.default.canary', 'egress', 'http_tools',
+      'mcp_servers.web.command', 'mcp_servers.web.headers', 'mcp_servers.web.url',
+      'models.cloud.provider', 'models.small.credential_strategy', 'models.small.credentials', 'models.small.price', 'models.small.rates',
+      'tenants.default.max_concurrent_runs', 'tenants.default.weight',
+      'tools.files/write_file.approval', 'tools.files/write_file.approval_timeout_s', 'tools.files/write_file.max_total_ms',
+      'tools.files/write_file.on_approval_timeout', 'tools.files/write_file.on_unknown', 'tools.files/write_file.path_args',
+      'tools.files/write_file.polling', 'tools.files/write_file.roots',
+    ]);
+    for (const [path, problem] of Object.entries(problems)) expect(problem, path).toContain('not supported yet');
+  });
+
+  test('may stand there with the value that holds anyway', () => {
+    const config = accepted({
+      ...minimal(),
+      models: {
+        small: {
+          provider: 'ollama', model: 'm', credential_strategy: 'fill_first', price: { input_per_mtok: 0, output_per_mtok: 0 },
+          rates: { requests_per_minute: null, tokens_per_minute: null, in_flight: null },
+        },
+      },
+      tools: { '*': { approval: 'never', on_unknown: 'report', polling: false } },
+      tenants: { default: { max_concurrent_runs: null, max_queued_runs: null, requests_per_second: null, weight: 1 } },
+      agents: { assistant: { instructions: 'x', protocol: 'native', validators: [], stop_hooks: [], subagents: [], limits: { max_cost_usd: null } } },
+    });
+    expect(Object.keys(config.agents)).toEqual(['assistant']);
+  });
+
+  test('a provider that will never be one is told apart from a later one', () => {
+    const raw = { ...minimal(), models: { small: { provider: 'ollamma', model: 'm' } } };
+    expect(problemsAt(raw)).toEqual({ 'models.small.provider': 'expected ollama or scripted' });
+  });
+});
+
+describe('secrets', () => {
+  test('are put in where addresses and keys belong, and never reach the spec of an agent', () => {
+    const raw = {
+      ...minimal(),
+      models: { small: { provider: 'ollama', model: 'm', base_url: 'env:BASE', credentials: ['env:KEY'] } },
+      mcp_servers: { files: { command: 'node', args: ['env:ARG'], env: { TOKEN: 'env:TOKEN' } } },
+    };
+    const env = { BASE: 'http://10.0.0.1:1', KEY: 'sk-key', ARG: 'arg-secret', TOKEN: 'tok-secret' };
+    const config = accepted(raw, env);
+    expect(modelConnections(config).small).toMatchObject({ base_url: 'http://10.0.0.1:1', api_key: 'sk-key' });
+    expect(mcpServers(config).files).toMatchObject({ args: ['arg-secret'], env: { TOKEN: 'tok-secret' } });
+    expect([...config.secrets].sort()).toEqual(Object.values(env).sort());
+    const spec = JSON.stringify(agentSpecOf(config, 'assistant'));
+    for (const secret of Object.values(env)) expect(spec).not.toContain(secret);
+  });
+
+  test('a missing variable is one problem at its path', () => {
+    const raw = { ...minimal(), models: { small: { provider: 'ollama', model: 'm', base_url: 'env:NOT_THERE', credentials: ['env:EMPTY'] } } };
+    expect(problemsAt(raw, { EMPTY: '' })).toEqual({
+      'models.small.base_url': 'the environment variable NOT_THERE is not set',
+      'models.small.credentials.0': 'the environment variable EMPTY is not set',
+    });
+  });
+
+  test('are refused in what becomes part of a run', () => {
+    const raw = { ...minimal(), agents: { assistant: { instructions: 'env:SECRET' } } };
+    expect(problemsAt(raw, { SECRET: 's' })['agents.assistant.instructions']).toMatch(/would enter the log/);
+  });
+});
+
+describe('agent specs', () => {
+  const limitsOf = (limits: unknown) => agentSpecOf(accepted({ ...minimal(), agents: { assistant: { instructions: 'x', limits } } }), 'assistant')!.limits;
+
+  test('give every limit a default and a maximum', () => {
+    const limits = limitsOf({ max_turns: 7, tool_budget: { default: 5, max: 9 }, max_reasks: { max: 1 }, session_timeout_s: { max: 3600 }, turn_timeout_s: { default: 2.5 } });
+    expect(limits.max_turns).toEqual({ default: 7, max: 7 });
+    expect(limits.tool_budget).toEqual({ default: 5, max: 9 });
+    expect(limits.max_reasks).toEqual({ default: 1, max: 1 });
+    expect(limits.session_timeout_s).toEqual({ default: 600, max: 3600 });
+    expect(limits.turn_timeout_s).toEqual({ default: 2.5, max: 2.5 });
+    expect(limits.invalid_call_limit).toEqual({ default: 5, max: 5 });
+  });
+
+  test('a default above the maximum, a negative and a wrong kind of limit are problems', () => {
+    const raw = { ...minimal(), agents: { assistant: { instructions: 'x', limits: { max_turns: { default: 9, max: 3 }, tool_budget: -1, max_reasks: 'two', bogus: 1 } } } };
+    const problems = problemsAt(raw);
+    expect(Object.keys(problems).sort()).toEqual([
+      'agents.assistant.limits.bogus', 'agents.assistant.limits.max_reasks', 'agents.assistant.limits.max_turns.default', 'agents.assistant.limits.tool_budget',
+    ]);
+    expect(problems['agents.assistant.limits.max_turns.default']).toBe('expected at most max (3)');
+  });
+
+  test('have a version that depends on what they say and not on the order of keys', () => {
+    const one = agentSpecOf(accepted(minimal()), 'assistant')!;
+    const turned = Object.fromEntries(Object.entries(one).reverse()) as unknown as typeof one;
+    expect(agentVersionOf(one)).toMatch(/^sha256:[0-9a-f]{64}$/);
+    expect(agentVersionOf(turned)).toBe(agentVersionOf(one));
+    expect(agentVersionOf({ ...one, instructions: 'Other.' })).not.toBe(agentVersionOf(one));
+  });
+
+  test('list the models of the chain in order, and exist only for agents that do', () => {
+    const raw = { ...minimal(), models: { small: { provider: 'ollama', model: 'a' }, spare: { provider: 'scripted', model: 'b' } }, chains: { default: { models: ['spare', 'small'] } } };
+    const config = accepted(raw);
+    expect(agentSpecOf(config, 'assistant')!.chain.models.map((model) => model.name)).toEqual(['spare', 'small']);
+    expect(agentSpecOf(config, 'nobody')).toBeUndefined();
+    expect(agentSpecOf(config, 'constructor')).toBeUndefined();
+  });
+
+  test('a model without tools behind an agent that has some is a warning', () => {
+    const raw = { ...minimal(), models: { small: { provider: 'ollama', model: 'a', supports_tools: false } }, agents: { assistant: { instructions: 'x', tools: ['files/*'] } } };
+    expect(configWarnings(accepted(raw))).toEqual(['agent "assistant" has tools, but model "small" of its chain "default" does not support them']);
+    expect(configWarnings(accepted(minimal()))).toEqual([]);
+  });
+});
+
+describe('loading', () => {
+  let folder: string;
+  beforeEach(async () => { folder = await mkdtemp(join(tmpdir(), 'treadle-config-')); });
+  afterEach(async () => { await rm(folder, { recursive: true }); });
+  const load = (path?: string) => loadConfig({ path, cwd: folder, env: {}, builtin });
+
+  test('takes the built-in configuration where there is no file', async () => {
+    const outcome = await load();
+    expect(outcome).toMatchObject({ type: 'ok', source: 'built-in' });
+  });
+
+  test('prefers the .ts file, whose default export counts', async () => {
+    await writeFile(join(folder, 'treadle.config.json'), JSON.stringify(minimal()));
+    expect(await load()).toMatchObject({ type: 'ok', source: join(folder, 'treadle.config.json') });
+    const other = { ...minimal(), agents: { typed: { instructions: 'Help.' } } };
+    await writeFile(join(folder, 'treadle.config.ts'), `const config: object = ${JSON.stringify(other)};\nexport default config;\n`);
+    const outcome = await load();
+    expect(outcome.type === 'ok' && Object.keys(outcome.config.agents)).toEqual(['typed']);
+  });
+
+  test('a file that is missing, broken or without a default export is a problem, not an exception', async () => {
+    await writeFile(join(folder, 'broken.json'), '{ "models": ');
+    await writeFile(join(folder, 'empty.ts'), 'export const x = 1;\n');
+    await writeFile(join(folder, 'throws.ts'), 'throw new Error("no luck");\n');
+    expect(await load('gone.json')).toMatchObject({ type: 'invalid', problems: [{ path: '', problem: 'the file is not there or cannot be read' }] });
+    expect(await load('broken.json')).toMatchObject({ type: 'invalid', problems: [{ problem: expect.stringMatching(/^cannot be read: /) as string }] });
+    expect(await load('empty.ts')).toMatchObject({ type: 'invalid', problems: [{ problem: expect.stringMatching(/default export/) as string }] });
+    expect(await load('throws.ts')).toMatchObject({ type: 'invalid', problems: [{ problem: 'cannot be read: no luck' }] });
+  });
+
+  test('functions stand only in the .ts form, and only what defineTool returns', () => {
+    const tool = defineTool({ name: 'add', description: 'Adds.', input: z.object({ a: z.number() }), run: ({ a }) => a });
+    expect(accepted({ ...minimal(), functions: [tool] }).functions[0]).toBe(tool);
+    expect(problemsAt({ ...minimal(), functions: [tool, tool, { name: 'x' }] })).toEqual({
+      'functions.1': 'a tool named "add" is defined already', 'functions.2': 'expected what defineTool() returns',
+    });
+  });
+});
+
+describe('the built-in configuration', () => {
+  test('offers only tools that read, over the documents folder', () => {
+    const config = accepted(builtin);
+    const spec = agentSpecOf(config, 'assistant')!;
+    expect(spec.tools.every((name) => /^files\/(read|list|search|get)_/.test(name))).toBe(true);
+    for (const name of spec.tools) expect(toolPolicies(config)[name]).toEqual({ effect: 'read', parallel: 'parallel' });
+    expect(mcpServers(config).files).toMatchObject({ command: 'node', args: ['server.js', '/docs'] });
+    expect(spec.chain.models[0]).toMatchObject({ name: 'scripted', provider: 'scripted' });
+  });
+
+  test('uses Ollama where a host or a model is given', () => {
+    const config = accepted(builtinConfig({ ollamaHost: 'http://h:1', ollamaModel: 'm', docsFolder: '/d', filesystemServer: { command: 'x', args: [] } }));
+    expect(agentSpecOf(config, 'assistant')!.chain.models[0]).toMatchObject({ name: 'ollama', provider: 'ollama', model: 'm' });
+    expect(modelConnections(config).ollama!.base_url).toBe('http://h:1');
+  });
+});
+
+test('the JSON Schema for editors accepts a good file and refuses an unknown key', () => {
+  const validate = new Ajv2020({ strict: false, validateFormats: false }).compile(configJsonSchema());
+  expect(validate(minimal())).toBe(true);
+  expect(validate(builtin)).toBe(true);
+  expect(validate({ ...minimal(), extra: 1 })).toBe(false);
+  expect(validate({ ...minimal(), tools: { x: { approval: 'always' } } })).toBe(false);
+  expect(validate({ ...minimal(), functions: [] })).toBe(false);
+});

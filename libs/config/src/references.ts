@@ -1,0 +1,54 @@
+/**
+ * Names that must stand for something. Read from the file as it was written, not as zod accepted it: otherwise a typing
+ * error elsewhere would hide a dangling reference until the next try.
+ */
+import type { ConfigProblem } from './problem.ts';
+
+type Entries = readonly (readonly [string, Record<string, unknown>])[];
+
+export function danglingReferences(raw: unknown): ConfigProblem[] {
+  const config = isObject(raw) ? raw : {};
+  const models = namesOf(config.models);
+  const chains = namesOf(config.chains);
+  return [...agentReferences(entriesOf(config.agents), chains), ...chainReferences(entriesOf(config.chains), models), ...twice(config.functions)];
+}
+
+function agentReferences(agents: Entries, chains: readonly string[]): ConfigProblem[] {
+  return agents.flatMap(([name, agent]) => {
+    const chain = agent.chain ?? 'default';
+    if (typeof chain !== 'string' || chains.includes(chain)) return [];
+    return [{ path: `agents.${name}.chain`, problem: `no chain is named "${chain}"${known(chains)}` }];
+  });
+}
+
+function chainReferences(chains: Entries, models: readonly string[]): ConfigProblem[] {
+  return chains.flatMap(([name, chain]) => (Array.isArray(chain.models) ? chain.models : []).flatMap((model: unknown, index, all): ConfigProblem[] => {
+    const path = `chains.${name}.models.${index}`;
+    if (typeof model !== 'string') return [];
+    if (!models.includes(model)) return [{ path, problem: `no model is named "${model}"${known(models)}` }];
+    return all.indexOf(model) === index ? [] : [{ path, problem: `"${model}" stands in this chain already` }];
+  }));
+}
+
+function twice(functions: unknown): ConfigProblem[] {
+  if (!Array.isArray(functions)) return [];
+  const names = functions.map((each: unknown) => (isObject(each) ? each.name : undefined));
+  return names.flatMap((name, index) => (typeof name === 'string' && names.indexOf(name) < index
+    ? [{ path: `functions.${index}`, problem: `a tool named "${name}" is defined already` }] : []));
+}
+
+function known(names: readonly string[]): string {
+  return names.length === 0 ? '; none is defined' : `; defined: ${names.slice(0, 10).join(', ')}`;
+}
+
+function namesOf(value: unknown): string[] {
+  return isObject(value) ? Object.keys(value) : [];
+}
+
+function entriesOf(value: unknown): Entries {
+  return isObject(value) ? Object.entries(value).filter((entry): entry is [string, Record<string, unknown>] => isObject(entry[1])) : [];
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,11 @@
+/** Names of things in the configuration. They become labels of metrics and parts of tool names, so their letters are few. */
+import { z } from 'zod';
+
+/** Agents, chains, models: 1 to 64 of letters, digits, `_`, `-`, `.`, `:`. */
+export const plainName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$/, 'expected 1 to 64 letters, digits, "_", "-", "." or ":", beginning with a letter or digit');
+
+/** MCP servers: the part before the `/` of their tools' names. */
+export const serverName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/, 'expected 1 to 32 letters, digits, "_" or "-", beginning with a letter or digit');
+
+/** Milliseconds that a timer can hold. */
+export const timeoutMs = z.int().min(1).max(2_147_483_647);

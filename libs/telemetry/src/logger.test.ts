@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { createLogger, type LogLevel } from './logger.ts';
+
+function logged(write: (logger: ReturnType<typeof createLogger>) => void, secrets: readonly string[] = [], level: LogLevel = 'info'): string[] {
+  const lines: string[] = [];
+  write(createLogger({ level, name: 'worker', secrets, destination: { write: (line) => lines.push(line) } }));
+  return lines;
+}
+
+test('a line is one JSON object with time, level and name', () => {
+  const [line, ...rest] = logged((logger) => logger.info({ run_id: 'run_1' }, 'claimed'));
+  expect(rest).toEqual([]);
+  expect(line!.endsWith('\n')).toBe(true);
+  expect(JSON.parse(line!)).toMatchObject({ level: 'info', name: 'worker', run_id: 'run_1', msg: 'claimed', time: expect.stringMatching(/^\d{4}-.*Z$/) as string });
+});
+
+test('lines below the level are not written', () => {
+  expect(logged((logger) => logger.info('x'), [], 'warn')).toEqual([]);
+  expect(logged((logger) => logger.fatal('x'), [], 'silent')).toEqual([]);
+});
+
+test('values under telling keys are hidden at any depth, in bindings and in errors too', () => {
+  const error = Object.assign(new Error('refused'), { request: { headers: { Authorization: 'Bearer hidden-1' } } });
+  const lines = logged((logger) => {
+    logger.info({ headers: { 'X-Api-Key': 'hidden-2', host: 'shown' }, list: [{ password: 'hidden-3' }], deep: { a: { b: { token: 'hidden-4' } } } });
+    logger.child({ api_key: 'hidden-5', worker: 'w1' }).warn('with bindings');
+    logger.error({ err: error }, 'failed');
+  });
+  expect(lines.join('')).not.toContain('hidden');
+  expect(lines[0]).toContain('shown');
+  expect(JSON.parse(lines[1]!)).toMatchObject({ worker: 'w1', api_key: '[redacted]' });
+  expect(JSON.parse(lines[2]!)).toMatchObject({ err: { type: 'Error', message: 'refused', request: { headers: { Authorization: '[redacted]' } } } });
+});
+
+test('known secrets are hidden wherever they turn up, and lines stay JSON', () => {
+  const secrets = ['sk-"quoted"\\key', 'sk-long-secret', 'sk-long-secret-and-more', 'p/w with space', 'abc'];
+  const lines = logged((logger) => {
+    for (const secret of secrets) logger.info({ url: `http://u:${encodeURIComponent(secret)}@h`, note: `>${secret}<` }, `sent ${secret}`);
+    logger.error(new Error('refused sk-long-secret-and-more'));
+  }, secrets);
+  const text = lines.map((line) => JSON.stringify(JSON.parse(line))).join('\n');
+  for (const shown of ['quoted', 'sk-long', 'and-more', 'with space', 'with%20space']) expect(text).not.toContain(shown);
+  expect(text).toContain('sent abc');
+});

@@ -1,0 +1,33 @@
+/** Logs: one JSON object per line on stdout, without secrets. */
+import { pino, stdSerializers, type Logger } from 'pino';
+import { redactKeys, secretPaths, valueRedactor } from './redact.ts';
+
+export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
+
+export interface LoggerOptions {
+  readonly level: LogLevel;
+  /** The process's role: `api`, `worker`, `cli`. */
+  readonly name: string;
+  /** Values that must never be shown, e.g. from `env:NAME`; those under 6 characters are not looked for. */
+  readonly secrets: readonly string[];
+  /** Where lines go; default stdout, synchronously, so that the last words of a dying process are not lost. */
+  readonly destination?: { write(line: string): void };
+}
+
+export function createLogger({ level, name, secrets, destination }: LoggerOptions): Logger {
+  const withoutSecrets = valueRedactor(secrets);
+  const settings = {
+    level, name,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    serializers: { err: (error: Error) => redactKeys(stdSerializers.err(error)) },
+    formatters: {
+      level: (label: string) => ({ level: label }),
+      bindings: (bindings: object) => redactKeys(bindings) as Record<string, unknown>,
+      log: (fields: object) => redactKeys(fields) as Record<string, unknown>,
+    },
+    // Bindings of child loggers pass none of the formatters.
+    redact: { paths: secretPaths, censor: '[redacted]' },
+    hooks: { streamWrite: withoutSecrets },
+  };
+  return pino(settings, destination ?? pino.destination({ fd: 1, sync: true }));
+}

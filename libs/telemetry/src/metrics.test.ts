@@ -1,0 +1,104 @@
+import { eventTypes, noUsage, type EventBody, type RunEvent } from '@treadle/core';
+import { describe, expect, test } from 'vitest';
+import { longBuckets, metricDefinitions } from './definitions.ts';
+import { createMetrics, watchEventLoop } from './metrics.ts';
+import { observeEvent, type EventContext } from './observe-event.ts';
+
+const context: EventContext = { agent: 'assistant', chain: 'default', model: 'small', tools: ['files/read'] };
+
+function event(body: EventBody): RunEvent {
+  return { ...body, seq: 1, ts: 0, run_id: 'run_1', turn_number: 1, epoch: 1 };
+}
+
+async function counted(...bodies: EventBody[]): Promise<string[]> {
+  const metrics = createMetrics();
+  for (const body of bodies) observeEvent(metrics, event(body), context);
+  const lines = (await metrics.registry.metrics()).split('\n');
+  return lines.filter((line) => !line.startsWith('#') && line !== '' && !line.includes('_bucket') && !line.includes('_sum') && !/ 0$/.test(line));
+}
+
+describe('observing events', () => {
+  test('counts runs, turns and their ends', async () => {
+    expect(await counted(
+      { type: 'turn_start', attempt: 1, worker: 'w' }, { type: 'turn_start', attempt: 2, worker: 'w' },
+      { type: 'turn_end', duration: 2, usage: noUsage }, { type: 'run_end', status: 'completed', stop_reason: 'answered' },
+    )).toEqual([
+      'treadle_runs_ended_total{agent="assistant",status="completed",stop_reason="answered"} 1', 'treadle_turns_total{agent="assistant",outcome="ended"} 1',
+      'treadle_turn_duration_seconds_count{agent="assistant"} 1', 'treadle_turns_redelivered_total 1',
+    ]);
+  });
+
+  test('counts a reply once, by the event that carries its usage', async () => {
+    const usage = { ...noUsage, input_tokens: 10, output_tokens: 3 };
+    const use = { type: 'tool_use', tool_name: 'files/read', tool_input: {}, tool_use_id: 'c', provider_id: null, execution: 'serial' } as const;
+    expect(await counted({ type: 'assistant_text', content: 'a', is_final: false, attempt: 1 }, { type: 'assistant_text', content: 'ab', is_final: true, attempt: 1, usage }, use)).toEqual([
+      'treadle_model_requests_total{chain="default",model="small",outcome="replied",error_type="none"} 1',
+      'treadle_model_tokens_total{model="small",direction="input"} 10', 'treadle_model_tokens_total{model="small",direction="output"} 3',
+    ]);
+    expect(await counted({ ...use, usage })).toContain('treadle_model_requests_total{chain="default",model="small",outcome="replied",error_type="none"} 1');
+  });
+
+  test('counts failures, hops and skipped models', async () => {
+    const error = { type: 'error', detail: 'x', retry_in: null, consecutive_errors: 1 } as const;
+    expect(await counted(
+      { ...error, error_type: 'overloaded', action: 'fallback', site: 'fallback_model', model: 'small', from_model: 'small', to_model: 'big' },
+      { ...error, error_type: 'aborted', action: 'fail', site: null, model: 'small' },
+      { type: 'model_request', model: 'big', provider: 'p', chain: 'default', position: 1, canary: false, skipped: [{ model: 'small', why: 'open' }], estimated_tokens: 1, message_count: 1 },
+    )).toEqual([
+      'treadle_model_requests_total{chain="default",model="small",outcome="failed",error_type="overloaded"} 1',
+      'treadle_model_requests_total{chain="default",model="small",outcome="aborted",error_type="aborted"} 1',
+      'treadle_model_requests_total{chain="default",model="small",outcome="skipped",error_type="none"} 1',
+      'treadle_model_fallbacks_total{chain="default",from_model="small",to_model="big",error_type="overloaded"} 1',
+      'treadle_recoveries_total{site="fallback_model",action="fallback"} 1',
+    ]);
+  });
+
+  test('counts tool calls by outcome; names that models invent are one label', async () => {
+    const result = { type: 'tool_result', tool_use_id: 'c', content: 'x', duration: 0.1 } as const;
+    expect(await counted(
+      { ...result, tool_name: 'files/read', is_error: false }, { ...result, tool_name: 'files/read', is_error: true, outcome: 'unknown' },
+      { ...result, tool_name: 'files/read', is_error: true, outcome: 'not_started' }, { ...result, tool_name: 'made_up_7', is_error: true },
+    )).toEqual([
+      'treadle_tool_calls_total{tool="files/read",outcome="ok"} 1', 'treadle_tool_calls_total{tool="files/read",outcome="unknown"} 1',
+      'treadle_tool_calls_total{tool="files/read",outcome="cancelled"} 1', 'treadle_tool_calls_total{tool="other",outcome="error"} 1',
+      'treadle_tool_duration_seconds_count{tool="files/read"} 3', 'treadle_tool_duration_seconds_count{tool="other"} 1',
+    ]);
+  });
+
+  test('has an answer for every type of event', () => {
+    const metrics = createMetrics();
+    const odd = { skipped: [], duration: 0, attempt: 1, usage: undefined, site: null } as unknown as RunEvent;
+    for (const type of eventTypes) expect(() => observeEvent(metrics, { ...odd, type } as RunEvent, context), type).not.toThrow();
+    expect(() => observeEvent(metrics, { ...odd, type: 'never_heard_of' } as unknown as RunEvent, context)).toThrow(/INVARIANT_BROKEN/);
+  });
+});
+
+describe('the definitions', () => {
+  test('follow the naming rules: prefix, base unit, _total for counters, each name once', () => {
+    const all = Object.values(metricDefinitions);
+    expect(new Set(all.map((each) => each.name)).size).toBe(all.length);
+    for (const { name, type } of all) {
+      expect(name).toMatch(/^treadle_[a-z_]+$/);
+      expect(name.endsWith('_total'), name).toBe(type === 'counter');
+      if (type === 'histogram') expect(name).toMatch(/_seconds$/);
+    }
+  });
+
+  test('carry no label that could be a run, session, tenant, user or free text', () => {
+    const labels = new Set(Object.values(metricDefinitions).flatMap((each) => [...each.labels]));
+    expect([...labels].sort()).toEqual([
+      'action', 'agent', 'chain', 'direction', 'error_type', 'from_model', 'model', 'outcome', 'queue', 'site', 'state', 'status', 'stop_reason', 'to_model', 'tool',
+    ]);
+  });
+
+  test('have buckets that hold the longest turn', () => {
+    expect(longBuckets.at(-1)).toBe(655.36);
+  });
+
+  test('two registries of one process do not disturb each other', async () => {
+    const [one, other] = [createMetrics(), createMetrics()];
+    one.commitsFenced.inc();
+    expect(await other.registry.metrics()).toContain('treadle_commits_fenced_total 0');
+    watchEventLoop(one)();
+  });
+});

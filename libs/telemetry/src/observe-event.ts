@@ -1,0 +1,74 @@
+/**
+ * What each event adds to the metrics. Called once per event, by the process whose commit wrote it, after the commit: an event
+ * read from the log later must not be counted again.
+ */
+import { assertNever, type RunEvent, type UnusualOutcome, type Usage } from '@treadle/core';
+import type { Metrics } from './metrics.ts';
+
+/** What the event itself does not say. All of it comes from the run's pinned spec and state. */
+export interface EventContext {
+  readonly agent: string;
+  readonly chain: string;
+  /** The model that was asked last; null before the first request. */
+  readonly model: string | null;
+  /** Names of the run's pinned tools; others are counted as `other`, since models invent names. */
+  readonly tools: readonly string[];
+}
+
+type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
+
+/** Exhaustive: a new event type without an answer here does not compile. */
+export function observeEvent(metrics: Metrics, event: RunEvent, context: EventContext): void {
+  const { agent } = context;
+  switch (event.type) {
+    case 'run_created': return metrics.runsCreated.inc({ agent: event.agent });
+    case 'turn_start': return event.attempt > 1 ? metrics.turnsRedelivered.inc() : undefined;
+    case 'model_request': return observeSkipped(metrics, event);
+    case 'assistant_text': return event.usage === undefined ? undefined : observeReply(metrics, event.usage, context);
+    case 'tool_use': return event.usage === undefined ? undefined : observeReply(metrics, event.usage, context);
+    case 'tool_result': return observeToolResult(metrics, event, context);
+    case 'error': return observeError(metrics, event, context);
+    case 'turn_end':
+      metrics.turns.inc({ agent, outcome: 'ended' });
+      return metrics.turnDuration.observe({ agent }, event.duration);
+    case 'run_end': return metrics.runsEnded.inc({ agent, status: event.status, stop_reason: event.stop_reason });
+    // Nothing is counted by these: their effects are, by other events.
+    case 'user_message': case 'state_change': case 'assistant_thinking': case 'max_iterations': case 'tools_changed': case 'steer':
+    case 'final_response': return;
+    default: return assertNever(event);
+  }
+}
+
+function observeSkipped(metrics: Metrics, event: EventOf<'model_request'>): void {
+  for (const { model } of event.skipped) metrics.modelRequests.inc({ chain: event.chain, model, outcome: 'skipped', error_type: 'none' });
+}
+
+/** The first event of a reply carries its usage, so it stands for the reply. */
+function observeReply(metrics: Metrics, usage: Usage, { chain, model }: EventContext): void {
+  const name = model ?? 'other';
+  metrics.modelRequests.inc({ chain, model: name, outcome: 'replied', error_type: 'none' });
+  observeUsage(metrics, usage, name);
+}
+
+function observeError(metrics: Metrics, event: EventOf<'error'>, { chain }: EventContext): void {
+  const { error_type, model, site, action, from_model, to_model } = event;
+  metrics.modelRequests.inc({ chain, model, outcome: error_type === 'aborted' ? 'aborted' : 'failed', error_type });
+  if (site !== null) metrics.recoveries.inc({ site, action });
+  if (from_model !== undefined && to_model !== undefined) metrics.modelFallbacks.inc({ chain, from_model, to_model, error_type });
+  if (event.usage !== undefined) observeUsage(metrics, event.usage, model);
+}
+
+function observeUsage(metrics: Metrics, usage: Usage, model: string): void {
+  const directions = { input: usage.input_tokens, output: usage.output_tokens, cached: usage.cached_tokens, wasted: usage.wasted_tokens };
+  for (const [direction, tokens] of Object.entries(directions)) if (tokens > 0) metrics.modelTokens.inc({ model, direction }, tokens);
+  if (usage.cost_usd > 0) metrics.modelCost.inc({ model }, usage.cost_usd);
+}
+
+const outcomeLabels: Record<UnusualOutcome, string> = { unknown: 'unknown', not_started: 'cancelled', cancelled: 'cancelled' };
+
+function observeToolResult(metrics: Metrics, event: EventOf<'tool_result'>, { tools }: EventContext): void {
+  const tool = tools.includes(event.tool_name) ? event.tool_name : 'other';
+  const outcome = event.outcome === undefined ? (event.is_error ? 'error' : 'ok') : outcomeLabels[event.outcome];
+  metrics.toolCalls.inc({ tool, outcome });
+  metrics.toolDuration.observe({ tool }, event.duration);
+}

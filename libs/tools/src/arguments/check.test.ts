@@ -1,0 +1,69 @@
+import type { ToolDefinition } from '@treadle/core';
+import { testTool } from '@treadle/testkit';
+import { describe, expect, test } from 'vitest';
+import { checkArguments } from './check.ts';
+import { createSchemaStore } from './schema-store.ts';
+
+let hashes = 0;
+function toolWith(input_schema: Record<string, unknown>) {
+  hashes += 1;
+  return testTool('files/write', { wire_name: 'files__write', input_schema, hash: `sha256:${hashes}` });
+}
+
+describe('checking arguments', () => {
+  const schemas = createSchemaStore();
+  const check = (tool: ToolDefinition, input: Record<string, unknown>) => checkArguments(schemas, tool, input);
+
+  test('says nothing where they fit', () => {
+    expect(check(toolWith({ type: 'object' }), { any: 1 })).toBeNull();
+  });
+
+  test('names every fault with its place and what was expected, for the model', () => {
+    const tool = toolWith({
+      type: 'object', required: ['path', 'mode'], additionalProperties: false,
+      properties: { path: { type: 'string' }, mode: { enum: ['r', 'w'] }, opts: { type: 'object', properties: { n: { type: 'integer', minimum: 1 } } } },
+    });
+    expect(check(tool, { mode: 'x', opts: { n: 0 }, paht: 'a' })).toBe(
+      'The arguments do not fit files__write: "path" is missing; "paht" is not known; "mode" must be one of ["r","w"]; "opts.n" must be >= 1.');
+    expect(check(tool, { path: 1, mode: 'r' })).toBe('The arguments do not fit files__write: "path" must be string.');
+  });
+
+  test('stays short for many faults', () => {
+    const properties = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`field_${index}`, { type: 'string' }]));
+    const input = Object.fromEntries(Object.keys(properties).map((key) => [key, 1]));
+    const message = check(toolWith({ type: 'object', properties }), input)!;
+    expect(message).toContain('and 45 more');
+    expect(message.length).toBeLessThan(601);
+  });
+
+  test.each([
+    ['2020-12', 'https://json-schema.org/draft/2020-12/schema', { prefixItems: [{ type: 'number' }] }],
+    ['2019-09', 'https://json-schema.org/draft/2019-09/schema', { items: [{ type: 'number' }] }],
+    ['draft-07', 'http://json-schema.org/draft-07/schema#', { items: [{ type: 'number' }] }],
+    ['draft-04', 'http://json-schema.org/draft-04/schema#', { items: [{ type: 'number' }] }],
+    ['one it does not know', 'https://example.org/own', { prefixItems: [{ type: 'number' }] }],
+  ])('reads a schema of %s by its own rules', (_name, $schema, list) => {
+    const tool = toolWith({ $schema, type: 'object', properties: { pair: { type: 'array', ...list } } });
+    expect(check(tool, { pair: [1] })).toBeNull();
+    expect(check(tool, { pair: ['x'] })).toContain('"pair.0" must be number');
+  });
+
+  test('lets unknown formats, keywords and odd patterns pass', () => {
+    const tool = toolWith({ type: 'object', properties: { a: { type: 'string', format: 'moon-phase', 'x-own': 1, pattern: '^[\\w\\-]+$' } } });
+    expect(check(tool, { a: 'a-b' })).toBeNull();
+    expect(check(tool, { a: '?' })).toContain('must match pattern');
+  });
+
+  test('two schemas with one $id do not disturb each other', () => {
+    expect(check(toolWith({ $id: 'https://x/y', type: 'object', required: ['a'] }), { a: 1 })).toBeNull();
+    expect(check(toolWith({ $id: 'https://x/y', type: 'object', required: ['b'] }), { a: 1 })).toContain('"b" is missing');
+  });
+
+  test('leaves it to the tool where a pinned schema cannot be compiled', () => {
+    expect(check(toolWith({ type: 'object', properties: { a: { type: 'nothing' } } }), { a: 1 })).toBeNull();
+  });
+
+  test('goes on working past the bound of its store', () => {
+    for (let index = 0; index < 520; index++) expect(check(toolWith({ type: 'object', required: ['a'] }), {})).toContain('missing');
+  });
+});

@@ -1,0 +1,35 @@
+/** Why arguments do not fit a tool's schema, in few words for the model to read. */
+import type { ToolDefinition } from '@treadle/core';
+import type { ErrorObject } from 'ajv';
+import type { SchemaStore } from './schema-store.ts';
+
+const maxFaults = 5;
+const maxLength = 600;
+
+/** Null where they fit. A pinned schema that this version cannot compile is left to the tool itself to judge. */
+export function checkArguments(schemas: SchemaStore, tool: ToolDefinition, input: Readonly<Record<string, unknown>>): string | null {
+  const schema = schemas.compiled(tool.hash, tool.input_schema);
+  if (schema.type === 'unusable' || schema.validate(input)) return null;
+  return messageFor(tool, schema.validate.errors ?? []);
+}
+
+function messageFor(tool: ToolDefinition, errors: readonly ErrorObject[]): string {
+  const faults = [...new Set(errors.map(fault))];
+  const more = faults.length > maxFaults ? `; and ${faults.length - maxFaults} more` : '';
+  return `The arguments do not fit ${tool.wire_name}: ${faults.slice(0, maxFaults).join('; ')}${more}.`.slice(0, maxLength).toWellFormed();
+}
+
+function fault(error: ErrorObject): string {
+  const path = error.instancePath.slice(1).replaceAll('/', '.').replaceAll('~1', '/').replaceAll('~0', '~');
+  const params = error.params as Record<string, unknown>;
+  const inside = path === '' ? '' : ` in "${path}"`;
+  if (error.keyword === 'required') return `"${String(params.missingProperty)}" is missing${inside}`;
+  if (error.keyword === 'additionalProperties') return `"${String(params.additionalProperty)}" is not known${inside}`;
+  if (error.keyword === 'enum') return `${subject(path)} must be one of ${JSON.stringify(params.allowedValues).slice(0, 200)}`;
+  if (error.keyword === 'const') return `${subject(path)} must be ${JSON.stringify(params.allowedValue).slice(0, 100)}`;
+  return `${subject(path)} ${error.message ?? 'is not valid'}`;
+}
+
+function subject(path: string): string {
+  return path === '' ? 'the whole' : `"${path}"`;
+}

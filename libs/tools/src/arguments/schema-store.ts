@@ -1,0 +1,80 @@
+/**
+ * JSON Schemas as they come from servers and users, compiled. The draft is chosen by `$schema`; without one it is 2020-12, which
+ * reads older schemas too. Formats are not checked: the tool knows its own better, and unknown ones must not refuse a call.
+ *
+ * Owns the compiled schemas by definition hash, and one compiler per draft.
+ *
+ * 1  At most 500 schemas; the one unused for longest goes first.
+ * 2  A compiler keeps whatever it has compiled, so it is replaced after 200 schemas.
+ */
+import { Ajv, type ValidateFunction } from 'ajv';
+import { Ajv2019 } from 'ajv/dist/2019.js';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+
+export type CompiledSchema =
+  | { readonly type: 'usable'; readonly validate: ValidateFunction }
+  | { readonly type: 'unusable'; readonly problem: string };
+
+export interface SchemaStore {
+  /** The schema of the tool whose definition has this hash. Never throws. */
+  compiled(hash: string, schema: unknown): CompiledSchema;
+}
+
+const maxCompiled = 500;
+const compilerLife = 200;
+
+export function createSchemaStore(): SchemaStore {
+  const known = new Map<string, CompiledSchema>();
+  const compile = createCompilers();
+  return {
+    compiled(hash, schema) {
+      const entry = known.get(hash) ?? compile(schema);
+      known.delete(hash);
+      known.set(hash, entry);
+      const [oldest] = known.keys();
+      if (known.size > maxCompiled && oldest !== undefined) known.delete(oldest);
+      return entry;
+    },
+  };
+}
+
+const drafts = { 'draft-07': Ajv, '2019-09': Ajv2019, '2020-12': Ajv2020 };
+type Draft = keyof typeof drafts;
+
+/** `addUsedSchema: false`: two servers may use the same `$id`. */
+const options = { strict: false, validateFormats: false, allErrors: true, unicodeRegExp: false, logger: false as const, addUsedSchema: false };
+
+function createCompilers(): (schema: unknown) => CompiledSchema {
+  const compilers = new Map<Draft, { readonly ajv: Ajv | Ajv2019 | Ajv2020; uses: number }>();
+  const compilerFor = (draft: Draft): Ajv | Ajv2019 | Ajv2020 => {
+    const present = compilers.get(draft);
+    const compiler = present !== undefined && present.uses < compilerLife ? present : { ajv: new drafts[draft](options), uses: 0 };
+    compiler.uses += 1;
+    compilers.set(draft, compiler);
+    return compiler.ajv;
+  };
+  return (schema) => {
+    if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return unusable('its input schema is no object');
+    const { $schema, ...rest } = schema as Record<string, unknown>;
+    if (rest.type !== 'object') return unusable('its input schema is not of type "object"');
+    try {
+      return { type: 'usable', validate: compilerFor(draftOf($schema)).compile(rest) };
+    } catch (error) {
+      return unusable(`its input schema cannot be used (${firstLine(error)})`);
+    }
+  };
+}
+
+function unusable(problem: string): CompiledSchema {
+  return { type: 'unusable', problem };
+}
+
+function draftOf($schema: unknown): Draft {
+  const name = typeof $schema === 'string' ? $schema : '';
+  if (/draft-0[467]\b/.test(name)) return 'draft-07';
+  return name.includes('2019-09') ? '2019-09' : '2020-12';
+}
+
+function firstLine(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).split('\n', 1)[0]?.slice(0, 200) ?? '';
+}

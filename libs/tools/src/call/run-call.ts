@@ -1,0 +1,58 @@
+/** One call from beginning to result, whatever the tool does (T1, T2, T3 of the port). */
+import { assertNever } from '@treadle/core';
+import type { ToolRun, ToolRunResult } from '@treadle/engine';
+import type { CallEnd, ToolKind } from '../kind.ts';
+import { openWindow, type OpenWindow } from './window.ts';
+
+/** Never rejects. Answers within the grace after an abort or a time-out, also where the tool ignores its signal. */
+export async function runCall(kind: ToolKind | undefined, run: ToolRun, graceMs: number): Promise<ToolRunResult> {
+  if (kind === undefined) return notStarted(`This worker has no tool named ${run.tool.name}.`);
+  const window = openWindow(run.signal, { timeoutMs: run.tool.timeout_ms, graceMs });
+  try {
+    if (window.cause() !== null) return notStarted('The call was interrupted before it began.');
+    const end = await Promise.race([kind.call(run, window), window.overdue.then(() => null)]);
+    return resultOf(end, window, run);
+  } catch (error) {
+    const why = `The tool could not be called: ${errorText(error)}`;
+    return window.begun() ? unknown(why) : notStarted(why);
+  } finally {
+    window.end();
+  }
+}
+
+/** `end` null: left behind. After an abort or a time-out nobody waited for the answer, so what was begun counts as unknown. */
+function resultOf(end: CallEnd | null, window: OpenWindow, run: ToolRun): ToolRunResult {
+  const cause = window.cause();
+  if (cause !== null && window.begun() && end?.type !== 'not_started') {
+    return unknown(cause === 'timed_out'
+      ? `The tool timed out after ${run.tool.timeout_ms} ms. Whether it had an effect is not known.`
+      : 'The call was interrupted. Whether it had an effect is not known.');
+  }
+  if (end === null || (cause !== null && !window.begun())) return notStarted('The call was interrupted before it began.');
+  switch (end.type) {
+    case 'answered': return { content: end.content.toWellFormed(), is_error: end.is_error, settled: true };
+    case 'not_started': return notStarted(end.why);
+    case 'lost': return unknown(end.why);
+    default: return assertNever(end);
+  }
+}
+
+/** It certainly did not happen, so nothing is in doubt. */
+function notStarted(content: string): ToolRunResult {
+  return { content: content.toWellFormed(), is_error: true, settled: true };
+}
+
+function unknown(content: string): ToolRunResult {
+  return { content: content.toWellFormed(), is_error: true, settled: false };
+}
+
+/** Words for anything that can be thrown, also null and objects that resist being read. */
+export function errorText(error: unknown): string {
+  try {
+    if (error instanceof Error) return error.message === '' ? error.name : String(error.message);
+    if (typeof error === 'object' && error !== null) return JSON.stringify(error);
+    return String(error);
+  } catch {
+    return 'an error that cannot be read';
+  }
+}

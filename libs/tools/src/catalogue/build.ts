@@ -1,0 +1,62 @@
+/** From what the sources offer to what an agent may use: chosen, checked, classed, named. */
+import type { ToolDefinition } from '@treadle/core';
+import type { ToolCatalogue } from '@treadle/engine';
+import type { SchemaStore } from '../arguments/schema-store.ts';
+import type { Offer, OfferedTool } from '../kind.ts';
+import type { ToolPolicySource } from '../sources.ts';
+import { definitionHash } from './hash.ts';
+import { matches, mayMatchBeginning } from './patterns.ts';
+import { policyFor } from './policy.ts';
+import { wireNames } from './wire-name.ts';
+
+export interface CatalogueRules {
+  readonly patterns: readonly string[];
+  readonly policies: Readonly<Record<string, ToolPolicySource>>;
+  readonly defaultTimeoutMs: number;
+  readonly schemas: SchemaStore;
+}
+
+/** In code-unit order of the names. A tool that cannot be used is left out and named in `problems`. */
+export function buildCatalogue(offers: readonly Offer[], rules: CatalogueRules): ToolCatalogue {
+  const problems = offers.flatMap((offer) => [...offer.problems]);
+  const chosen = new Map<string, OfferedTool>();
+  for (const tool of offers.flatMap((offer) => offer.tools)) {
+    if (!rules.patterns.some((pattern) => matches(pattern, tool.name))) continue;
+    const problem = chosen.has(tool.name) ? 'its name is taken already' : schemaProblem(tool, rules.schemas);
+    if (problem === null) chosen.set(tool.name, tool);
+    else problems.push(`Tool ${tool.name} is left out: ${problem}.`);
+  }
+  problems.push(...unmatched(offers, rules.patterns));
+  const names = [...chosen.keys()].sort();
+  const wire = wireNames(names);
+  const tools = names.flatMap((name) => {
+    const tool = chosen.get(name);
+    return tool === undefined ? [] : [definition(tool, wire.get(name) ?? name, rules)];
+  });
+  return { tools, problems };
+}
+
+function schemaProblem(tool: OfferedTool, schemas: SchemaStore): string | null {
+  const schema = schemas.compiled(definitionHash(tool), tool.input_schema);
+  return schema.type === 'unusable' ? schema.problem : null;
+}
+
+/** Unknown means careful: alone, and never repeated blindly. */
+function definition(tool: OfferedTool, wire_name: string, rules: CatalogueRules): ToolDefinition {
+  const policy = policyFor(rules.policies, tool.name);
+  return {
+    name: tool.name, wire_name, description: tool.description, input_schema: tool.input_schema as ToolDefinition['input_schema'],
+    effect: policy.effect ?? tool.effect ?? 'once',
+    parallel: policy.parallel ?? tool.parallel ?? 'serial',
+    timeout_ms: policy.timeout_ms ?? tool.timeout_ms ?? rules.defaultTimeoutMs,
+    hash: definitionHash(tool),
+  };
+}
+
+/** A pattern that fits nothing is most likely a typing error, unless its server could not be asked. */
+function unmatched(offers: readonly Offer[], patterns: readonly string[]): string[] {
+  const missing = offers.flatMap((offer) => offer.missing);
+  const names = offers.flatMap((offer) => offer.tools.map((tool) => tool.name));
+  return patterns.filter((pattern) => !names.some((name) => matches(pattern, name)) && !missing.some((beginning) => mayMatchBeginning(pattern, beginning)))
+    .map((pattern) => `No tool is offered that fits "${pattern}".`);
+}

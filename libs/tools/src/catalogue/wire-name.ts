@@ -1,0 +1,36 @@
+/**
+ * Names that every provider takes: 1 to 64 letters, digits, `_`, `-`.
+ *
+ * The rule: `/` becomes `__`, every other illegal character `_`. A name longer than 64 is cut to 55 and gets `_` and the first
+ * 8 hex digits of the sha256 of its own full name. Where several tools of one agent come to the same result, each of them gets
+ * that ending, so that the outcome does not depend on their order.
+ */
+import { createHash } from 'node:crypto';
+
+const maxLength = 64;
+
+/** Wire names by tool name, all different. `names` must be different from each other. */
+export function wireNames(names: readonly string[]): ReadonlyMap<string, string> {
+  const plain = names.map((name) => [name, plainForm(name)] as const);
+  const uses = new Map<string, number>();
+  for (const [, wire] of plain) uses.set(wire, (uses.get(wire) ?? 0) + 1);
+  const taken = new Set(plain.filter(([, wire]) => wire.length <= maxLength && uses.get(wire) === 1).map(([, wire]) => wire));
+  return new Map(plain.map(([name, wire]) => {
+    if (wire.length <= maxLength && uses.get(wire) === 1) return [name, wire];
+    return [name, withHash(name, wire, taken)];
+  }));
+}
+
+function plainForm(name: string): string {
+  return name.replaceAll('/', '__').replaceAll(/[^A-Za-z0-9_-]/gu, '_') || '_';
+}
+
+function withHash(name: string, wire: string, taken: Set<string>): string {
+  const hash = createHash('sha256').update(name).digest('hex');
+  for (let digits = 8; ; digits += 4) {
+    const made = `${wire.slice(0, maxLength - 1 - digits)}_${hash.slice(0, digits)}`;
+    if (taken.has(made)) continue;
+    taken.add(made);
+    return made;
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * One kind of tool (function, MCP): how its tools are found and called. A new kind is a file in `kinds/` and one line in
+ * `kinds/registry.ts`.
+ *
+ * K1  `call` never rejects for what a tool, server or request does: that is a `CallEnd`.
+ * K2  `begin` is called once, directly before the call may have an effect; whatever ends before it is `not_started`.
+ * K3  `call` ends soon after its signal aborts, and passes the abort on to whatever it started.
+ */
+import type { EffectClass, ParallelClass } from '@treadle/core';
+import type { ToolRun } from '@treadle/engine';
+
+/** A tool as its source describes it; not yet checked. */
+export interface OfferedTool {
+  readonly name: string;
+  readonly description: string;
+  /** Whatever the source gave as the schema of the arguments. */
+  readonly input_schema: unknown;
+  /** What the source may say of itself; null where it may not or does not. */
+  readonly effect: EffectClass | null;
+  readonly parallel: ParallelClass | null;
+  readonly timeout_ms: number | null;
+}
+
+export interface Offer {
+  readonly tools: readonly OfferedTool[];
+  /** Servers that could not be asked, in words for people. */
+  readonly problems: readonly string[];
+  /** Beginnings of the names that are missing because of those problems, so that a pattern for them is not called wrong. */
+  readonly missing: readonly string[];
+}
+
+export type CallEnd =
+  /** The tool itself said how it went. */
+  | { readonly type: 'answered'; readonly content: string; readonly is_error: boolean }
+  /** It certainly did not happen. */
+  | { readonly type: 'not_started'; readonly why: string }
+  /** It was started, and nobody knows how it went. */
+  | { readonly type: 'lost'; readonly why: string };
+
+export interface CallWindow {
+  /** Aborts for the caller's abort and for the tool's time-out. */
+  readonly signal: AbortSignal;
+  /** Starts the time-out. */
+  begin(): void;
+}
+
+export interface ToolKind {
+  /** Whether a tool of this name is carried out here. */
+  owns(name: string): boolean;
+  /** What is there now, at least for these patterns. */
+  offered(patterns: readonly string[]): Promise<Offer>;
+  call(run: ToolRun, window: CallWindow): Promise<CallEnd>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,36 @@
+/** Tools that are functions of this program. */
+import { errorText } from '../call/run-call.ts';
+import type { CallEnd, ToolKind } from '../kind.ts';
+import type { FunctionToolSource } from '../sources.ts';
+
+export function createFunctionKind(functions: readonly FunctionToolSource[]): ToolKind {
+  const byName = new Map(functions.map((tool) => [tool.name, tool]));
+  return {
+    owns: (name) => byName.has(name),
+    offered: async () => ({ tools: functions, problems: [], missing: [] }),
+    async call(run, window) {
+      const tool = byName.get(run.tool.name);
+      if (tool === undefined) return { type: 'not_started', why: `This worker has no tool named ${run.tool.name}.` };
+      const { idempotency_key, epoch, run_id, tool_use_id } = run;
+      window.begin();
+      try {
+        // A copy: what a function does to its arguments must not reach the run's own record of them.
+        const value = await tool.run(structuredClone(run.input), { signal: window.signal, idempotency_key, epoch, run_id, tool_use_id });
+        return answer(value);
+      } catch (error) {
+        return { type: 'answered', content: errorText(error), is_error: true };
+      }
+    },
+    close: async () => {},
+  };
+}
+
+/** A string as it is, anything else as JSON. A result that cannot be written is an error of the tool, which did run. */
+function answer(value: unknown): CallEnd {
+  if (typeof value === 'string') return { type: 'answered', content: value, is_error: false };
+  try {
+    return { type: 'answered', content: JSON.stringify(value) ?? '(no result)', is_error: false };
+  } catch (error) {
+    return { type: 'answered', content: `The tool ran, but its result cannot be written as JSON: ${errorText(error)}`, is_error: true };
+  }
+}

@@ -1,0 +1,100 @@
+/** Tools of MCP servers over stdio: `server/tool`. */
+import { McpError, ErrorCode } from '@modelcontextprotocol/sdk/types.js';
+import type { ToolRun } from '@treadle/engine';
+import { errorText } from '../call/run-call.ts';
+import type { CallEnd, Offer, OfferedTool, ToolKind } from '../kind.ts';
+import { createMcpConnection, ServerUnreachable, type CallParams, type McpConnection } from '../mcp/connection.ts';
+import { offeredTool } from '../mcp/offered-tool.ts';
+import { resultText } from '../mcp/result-text.ts';
+import { mayMatchBeginning } from '../catalogue/patterns.ts';
+import type { CompleteOptions } from '../options.ts';
+import type { McpServerSource } from '../sources.ts';
+
+export type ServerProbe = { readonly type: 'ok'; readonly tools: number } | { readonly type: 'unusable'; readonly problem: string };
+
+export interface McpKind extends ToolKind {
+  /** Starts the server where it is not running, and asks for its tools. */
+  probe(server: string): Promise<ServerProbe>;
+}
+
+interface Server { readonly source: McpServerSource; readonly connection: McpConnection }
+
+export function createMcpKind(sources: Readonly<Record<string, McpServerSource>>, options: CompleteOptions): McpKind {
+  const servers = new Map<string, Server>(Object.entries(sources).map(([name, source]) => (
+    [name, { source, connection: createMcpConnection(name, source, options) }])));
+  const killAll = (): void => servers.forEach(({ connection }) => connection.killNow());
+  if (servers.size > 0) process.once('exit', killAll);
+  return {
+    owns: (name) => name.includes('/') && servers.has(serverOf(name)),
+    async offered(patterns) {
+      const asked = [...servers].filter(([name]) => patterns.some((pattern) => mayMatchBeginning(pattern, `${name}/`)));
+      return joined(await Promise.all(asked.map(([name, server]) => offerOf(name, server))));
+    },
+    async call(run, window) {
+      const server = servers.get(serverOf(run.tool.name));
+      if (server === undefined) return { type: 'not_started', why: `This worker has no MCP server for ${run.tool.name}.` };
+      let begun = false;
+      const begin = (): void => {
+        begun = true;
+        window.begin();
+      };
+      try {
+        const result = await server.connection.call(paramsOf(run), window.signal, begin);
+        return { type: 'answered', content: resultText(result), is_error: result.isError === true };
+      } catch (error) {
+        return failedCall(error, begun, run.tool.name);
+      }
+    },
+    async probe(name) {
+      const server = servers.get(name);
+      if (server === undefined) return { type: 'unusable', problem: `no MCP server is named ${name}` };
+      return server.connection.listTools().then(
+        (tools) => ({ type: 'ok', tools: tools.length }), (error: unknown) => ({ type: 'unusable', problem: errorText(error) }));
+    },
+    async close() {
+      await Promise.all([...servers.values()].map(({ connection }) => connection.close()));
+      process.off('exit', killAll);
+    },
+  };
+}
+
+async function offerOf(name: string, { source, connection }: Server): Promise<Offer> {
+  try {
+    const entries = (await connection.listTools()).map((entry) => offeredTool(name, entry, source.trusted));
+    const isTool = (entry: OfferedTool | string): entry is OfferedTool => typeof entry !== 'string';
+    return { tools: entries.filter(isTool), problems: entries.filter((entry) => typeof entry === 'string'), missing: [] };
+  } catch (error) {
+    return { tools: [], problems: [errorText(error)], missing: [`${name}/`] };
+  }
+}
+
+function joined(offers: readonly Offer[]): Offer {
+  return {
+    tools: offers.flatMap((offer) => offer.tools), problems: offers.flatMap((offer) => offer.problems), missing: offers.flatMap((offer) => offer.missing),
+  };
+}
+
+function serverOf(name: string): string {
+  return name.slice(0, name.indexOf('/'));
+}
+
+function paramsOf(run: ToolRun): CallParams {
+  return {
+    name: run.tool.name.slice(run.tool.name.indexOf('/') + 1),
+    arguments: run.input,
+    _meta: {
+      'treadle/idempotency_key': run.idempotency_key, 'treadle/run_id': run.run_id, 'treadle/epoch': run.epoch, 'treadle/tool_use_id': run.tool_use_id,
+    },
+  };
+}
+
+/** JSON-RPC errors that say that the server did not take the call. Any other may come from the middle of it. */
+const refusals: readonly number[] = [ErrorCode.ParseError, ErrorCode.InvalidRequest, ErrorCode.MethodNotFound, ErrorCode.InvalidParams];
+
+function failedCall(error: unknown, begun: boolean, tool: string): CallEnd {
+  if (!begun) return { type: 'not_started', why: error instanceof ServerUnreachable ? error.message : `The call was not started: ${errorText(error)}` };
+  if (error instanceof McpError && refusals.includes(error.code)) return { type: 'answered', content: error.message, is_error: true };
+  // The SDK's word for a connection that was gone before anything was written.
+  if (error instanceof Error && error.message === 'Not connected') return { type: 'not_started', why: `The server of ${tool} had just ended; nothing was sent.` };
+  return { type: 'lost', why: `The server of ${tool} did not answer: ${errorText(error)}. Whether the call had an effect is not known.` };
+}

@@ -1,0 +1,26 @@
+/** One entry of an MCP server's tool list, as our catalogue takes it. Hints count only from servers the host trusts. */
+import { z } from 'zod';
+import type { OfferedTool } from '../kind.ts';
+
+const toolSchema = z.looseObject({
+  name: z.string().min(1).max(200),
+  description: z.string().nullish(),
+  title: z.string().nullish(),
+  inputSchema: z.unknown(),
+  annotations: z.looseObject({ readOnlyHint: z.boolean().nullish(), idempotentHint: z.boolean().nullish() }).nullish().catch(null),
+  execution: z.looseObject({ taskSupport: z.string().nullish() }).nullish().catch(null),
+});
+
+/** The tool, or why it cannot be offered. */
+export function offeredTool(server: string, entry: unknown, trusted: boolean): OfferedTool | string {
+  const parsed = toolSchema.safeParse(entry);
+  if (!parsed.success) return `MCP server ${server} lists a tool without a usable name.`;
+  const { name, description, title, inputSchema, annotations, execution } = parsed.data;
+  if (execution?.taskSupport === 'required') return `Tool ${server}/${name} is left out: it can only be run as a task.`;
+  const readOnly = trusted && annotations?.readOnlyHint === true;
+  const idempotent = trusted && annotations?.idempotentHint === true;
+  return {
+    name: `${server}/${name}`, description: (description ?? title ?? '').toWellFormed(), input_schema: inputSchema,
+    effect: readOnly ? 'read' : idempotent ? 'idempotent' : null, parallel: readOnly ? 'parallel' : null, timeout_ms: null,
+  };
+}

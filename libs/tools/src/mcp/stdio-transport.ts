@@ -1,0 +1,152 @@
+/**
+ * One MCP server process and the pipe to it.
+ *
+ * Used instead of the SDK's own stdio transport, which knows a death only when the last holder of the pipe is gone (a child of
+ * the server keeps it open, and pending calls hang) and kills the server alone (`npx` leaves its child behind).
+ *
+ * Owns: the process, its whole process group, the pipes. States: new → running → ended.
+ *
+ * 1  The server leads a group of its own; whoever ends it ends the group.
+ * 2  `onclose` comes once, soon after the server itself has ended, whoever else holds its pipes.
+ * 3  A line that is no message (servers log to stdout) is skipped; a message above the limit ends the server.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import type { McpServerSource } from '../sources.ts';
+
+/** For what is still in the pipe when the server has ended. */
+const drainMs = 200;
+/** For the server to end by itself when its input closes, then after SIGTERM. */
+const patienceMs = 1_000;
+const stderrKept = 2_000;
+
+export interface StdioTransport extends Transport {
+  /** The end of what the server wrote to stderr, for people. */
+  stderrTail(): string;
+  /** At once and without waiting; for the end of this process. */
+  killNow(): void;
+  readonly pid: number | undefined;
+}
+
+export function createStdioTransport(server: McpServerSource, maxMessageBytes: number): StdioTransport {
+  return new ServerProcess(server, maxMessageBytes);
+}
+
+class ServerProcess implements StdioTransport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: Transport['onmessage'];
+  readonly #server: McpServerSource;
+  readonly #buffer: ReadBuffer;
+  readonly #ended = Promise.withResolvers<void>();
+  #child: ChildProcess | null = null;
+  #over = false;
+  #stderr = '';
+
+  constructor(server: McpServerSource, maxMessageBytes: number) {
+    this.#server = server;
+    this.#buffer = new ReadBuffer({ maxBufferSize: maxMessageBytes });
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  stderrTail(): string {
+    return this.#stderr.trim();
+  }
+
+  async start(): Promise<void> {
+    const { command, args, env } = this.#server;
+    const child = spawn(command, [...args], { env: { ...getDefaultEnvironment(), ...env }, stdio: 'pipe', detached: true, windowsHide: true });
+    this.#child = child;
+    child.stdout.on('data', (chunk: Buffer) => this.#read(chunk));
+    child.stderr.setEncoding('utf8').on('data', (text: string) => { this.#stderr = (this.#stderr + text).slice(-stderrKept); });
+    for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.on('error', (error: Error) => this.onerror?.(error));
+    child.once('exit', () => {
+      this.#signalGroup('SIGKILL');
+      // Waits for what the server wrote last; unless a stranger holds the pipe, `close` is there first.
+      setTimeout(() => this.#end(), drainMs).unref();
+    });
+    child.once('close', () => this.#end());
+    await new Promise<void>((resolve, reject) => {
+      child.once('spawn', resolve);
+      child.once('error', (error) => {
+        this.#end();
+        reject(error);
+      });
+    });
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const input = this.#child?.stdin;
+    if (this.#over || input === null || input === undefined || !input.writable) throw new Error('Not connected');
+    await new Promise<void>((resolve, reject) => {
+      input.write(serializeMessage(message), (error) => (error === null || error === undefined ? resolve() : reject(error)));
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.#child === null || this.#over) return this.#end();
+    this.#child.stdin?.end();
+    if (await this.#endsWithin(patienceMs)) return;
+    this.#signalGroup('SIGTERM');
+    if (await this.#endsWithin(patienceMs)) return;
+    this.#signalGroup('SIGKILL');
+    if (!await this.#endsWithin(patienceMs)) this.#end();
+  }
+
+  killNow(): void {
+    if (!this.#over) this.#signalGroup('SIGKILL');
+  }
+
+  #read(chunk: Buffer): void {
+    try {
+      this.#buffer.append(chunk);
+    } catch (error) {
+      this.onerror?.(error as Error);
+      this.#signalGroup('SIGKILL');
+      return;
+    }
+    for (;;) {
+      try {
+        const message = this.#buffer.readMessage();
+        if (message === null) return;
+        this.onmessage?.(message);
+      } catch (error) {
+        this.onerror?.(error as Error);
+      }
+    }
+  }
+
+  #signalGroup(signal: NodeJS.Signals): void {
+    const pid = this.#child?.pid;
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, signal);
+    } catch {
+      // Nobody of the group is left, or the system has no groups.
+      this.#child?.kill(signal);
+    }
+  }
+
+  async #endsWithin(ms: number): Promise<boolean> {
+    const { promise: late, resolve } = Promise.withResolvers<boolean>();
+    const timer = setTimeout(resolve, ms, false);
+    const ended = await Promise.race([this.#ended.promise.then(() => true), late]);
+    clearTimeout(timer);
+    return ended;
+  }
+
+  #end(): void {
+    if (this.#over) return;
+    this.#over = true;
+    for (const pipe of [this.#child?.stdin, this.#child?.stdout, this.#child?.stderr]) pipe?.destroy();
+    this.#buffer.clear();
+    this.#ended.resolve();
+    this.onclose?.();
+  }
+}

@@ -1,0 +1,37 @@
+/** The tool runner: all kinds of tools behind the engine's port. */
+import type { ToolRunner } from '@treadle/engine';
+import { checkArguments } from './arguments/check.ts';
+import { createSchemaStore } from './arguments/schema-store.ts';
+import { runCall } from './call/run-call.ts';
+import { buildCatalogue } from './catalogue/build.ts';
+import { createKinds } from './kinds/registry.ts';
+import type { ServerProbe } from './kinds/mcp.ts';
+import { completeOptions, type ToolRunnerOptions } from './options.ts';
+import type { ToolSources } from './sources.ts';
+
+export interface OpenToolRunner extends ToolRunner {
+  /** Whether an MCP server of the configuration can be used; for `doctor`. Never rejects. */
+  probe(server: string): Promise<ServerProbe>;
+  /** Ends every server process; calls after it are not started. Does not wait for functions. */
+  close(): Promise<void>;
+}
+
+/** Starts nothing: servers are started when an agent's tools are first asked for, or a call needs one. */
+export function createToolRunner(sources: ToolSources, options: ToolRunnerOptions = {}): OpenToolRunner {
+  const complete = completeOptions(options);
+  const kinds = createKinds(sources, complete);
+  const schemas = createSchemaStore();
+  const { policies } = sources;
+  return {
+    async catalogue(spec) {
+      const offers = await Promise.all(kinds.all.map((kind) => kind.offered(spec.tools)));
+      return buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas });
+    },
+    check: (tool, input) => checkArguments(schemas, tool, input),
+    run: (run) => runCall(kinds.all.find((kind) => kind.owns(run.tool.name)), run, complete.graceMs),
+    probe: (server) => kinds.mcp.probe(server),
+    async close() {
+      await Promise.all(kinds.all.map((kind) => kind.close()));
+    },
+  };
+}
