@@ -1,0 +1,31 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { archiveConformance, createMemoryArchive, startOtherS3Server, startS3Server, type ArchiveUnderTest } from '@treadle/testkit';
+import { createArchive, createFileObjects, createS3Objects } from './index.ts';
+
+async function onFiles(): Promise<ArchiveUnderTest> {
+  const directory = await mkdtemp(join(tmpdir(), 'treadle-archive-'));
+  return { archive: createArchive(createFileObjects(directory)), stop: () => rm(directory, { recursive: true }) };
+}
+
+function onS3(start: () => Promise<{ readonly endpoint: string; readonly bucket: string; stop(): Promise<void> }>): () => Promise<ArchiveUnderTest> {
+  return async () => {
+    const server = await start();
+    const objects = createS3Objects({ endpoint: server.endpoint, bucket: server.bucket, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } });
+    const stop = async (): Promise<void> => {
+      objects.close();
+      await server.stop();
+    };
+    return { archive: createArchive(objects, { prefix: 'some/prefix-' }), stop };
+  };
+}
+
+archiveConformance('the double in memory', async () => ({ archive: createMemoryArchive() }));
+archiveConformance('files', onFiles);
+archiveConformance('S3 that enforces conditions', onS3(() => startS3Server({ conditional: 'enforced' })));
+archiveConformance('S3 that overlooks conditions', onS3(() => startS3Server({ conditional: 'ignored' })));
+archiveConformance('S3 that refuses conditions', onS3(() => startS3Server({ conditional: 'unsupported' })));
+archiveConformance('S3 that refuses checksum headers', onS3(() => startS3Server({ refuseChecksums: true })));
+archiveConformance('S3 that overlooks where a listing should start', onS3(() => startS3Server({ ignoreStartAfter: true })));
+archiveConformance('S3 of another make (fauxqs)', onS3(startOtherS3Server));
