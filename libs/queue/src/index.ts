@@ -1,1 +1,3 @@
-export {};
+export { consumeJobs, type ConsumerDeps, type ConsumerOptions } from './consume-jobs.ts';
+export { queueDepths, type QueueDepth } from './queue-depths.ts';
+export { turnJobs } from './turn-jobs.ts';

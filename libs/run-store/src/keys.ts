@@ -1,0 +1,54 @@
+/**
+ * Every key of the run store is spelt here and nowhere else. What one script touches carries one hash tag: a run's keys,
+ * its shard's indexes and the shard's queue live in the slot of `{prefix:SS}`, SS being the shard in two hex digits.
+ *
+ * Per run    ctl (hash: control record) · state (hash: the fold's fields) · events (stream, id = seq-0) · messages (list)
+ *            ledger (hash: tool_use_id → entry) · inbox (list) · commands (zset: accepted command ids by number, bounded)
+ * Per shard  due (zset: waiting runs by time) · held (zset: runs that have a job, by when to look again) · to_archive (zset)
+ *            feed (stream, dense ids n-0) · feed_n (its counter) · expiring (zset: "run tenant" by time) · index of a tenant (zset)
+ * Elsewhere  reservations of idempotency keys, each in a slot of its own
+ */
+import { createHash } from 'node:crypto';
+import { shardOf } from '@treadle/core';
+
+const legalPrefix = /^[A-Za-z0-9_.:-]{1,64}$/;
+
+export interface Keys {
+  /** KEYS 1 to 6 (scripts/includes/shard-keys.lua). */
+  shard(shard: number): string[];
+  /** KEYS 7 to 13 (scripts/includes/run-keys.lua), after those of the run's shard. */
+  run(run_id: string): string[];
+  ctl(run_id: string): string;
+  events(run_id: string): string;
+  inbox(run_id: string): string;
+  feed(shard: number): string;
+  index(shard: number, tenant: string): string;
+  /** Spellings for scripts that find names themselves; `*` stands for the name. */
+  ctlSpelling(shard: number): string;
+  indexSpelling(shard: number): string;
+  reservation(tenant: string, key: string): string;
+}
+
+/** Throws `RangeError` for a prefix with other characters than letters, digits, `_ . : -`. */
+export function createKeys(prefix: string): Keys {
+  if (!legalPrefix.test(prefix)) throw new RangeError(`the prefix "${prefix}" may hold only letters, digits and _ . : - (1 to 64 of them)`);
+  const base = (shard: number): string => `{${prefix}:${shard.toString(16).padStart(2, '0')}}:`;
+  const ofRun = (run_id: string, part: string): string => `${base(shardOf(run_id))}run:${run_id}:${part}`;
+  const shardKeys = (shard: number): string[] =>
+    ['due', 'held', 'to_archive', 'feed', 'feed_n', 'expiring'].map((part) => `${base(shard)}${part}`);
+  return {
+    shard: shardKeys,
+    run: (run_id) => [
+      ...shardKeys(shardOf(run_id)),
+      ...['ctl', 'state', 'events', 'messages', 'ledger', 'inbox', 'commands'].map((part) => ofRun(run_id, part)),
+    ],
+    ctl: (run_id) => ofRun(run_id, 'ctl'),
+    events: (run_id) => ofRun(run_id, 'events'),
+    inbox: (run_id) => ofRun(run_id, 'inbox'),
+    feed: (shard) => `${base(shard)}feed`,
+    index: (shard, tenant) => `${base(shard)}index:${tenant}`,
+    ctlSpelling: (shard) => `${base(shard)}run:*:ctl`,
+    indexSpelling: (shard) => `${base(shard)}index:*`,
+    reservation: (tenant, key) => `{${prefix}:idem:${createHash('sha256').update(JSON.stringify([tenant, key])).digest('hex')}}`,
+  };
+}

@@ -1,0 +1,112 @@
+import { startRedis, type RedisServer } from '@treadle/testkit';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { connectRedis, createRedisClock, inspectRedis, RedisUrlNotSupported } from './index.ts';
+import { problemsOf } from './inspect-redis.ts';
+
+let server: RedisServer;
+
+beforeEach(async () => { server = await startRedis({ appendfsync: 'everysec' }); });
+afterEach(async () => { await server.stop(); });
+
+describe('connections', () => {
+  test.each(['redis-sentinel://h1,h2/master', 'redis-cluster://h1,h2'])('%s is not supported yet, and says so', (url) => {
+    expect(() => connectRedis(url, { role: 'api' })).toThrow(/not supported yet/);
+  });
+
+  test.each(['http://h', 'h:6379', '', 'redis://h:port'])('"%s" is no URL of a Redis', (url) => {
+    expect(() => connectRedis(url, { role: 'api' })).toThrow(RedisUrlNotSupported);
+  });
+
+  test('the API’s fails fast while Redis is away, and works again afterwards', async () => {
+    const redis = connectRedis(server.url, { role: 'api' });
+    await vi.waitFor(async () => { await redis.ping(); });
+    await server.kill();
+    const before = performance.now();
+    await expect(redis.ping()).rejects.toThrow();
+    await expect(redis.ping()).rejects.toThrow();
+    expect(performance.now() - before).toBeLessThan(2500);
+    await server.restart();
+    await vi.waitFor(async () => { expect(await redis.ping()).toBe('PONG'); }, 5000);
+    redis.disconnect();
+  });
+
+  test('a worker’s waits for Redis', async () => {
+    const redis = connectRedis(server.url, { role: 'command' });
+    await redis.ping();
+    await server.kill();
+    const answer = redis.ping();
+    await server.restart();
+    expect(await answer).toBe('PONG');
+    redis.disconnect();
+  });
+});
+
+describe('the clock', () => {
+  test('is Redis’, to a few milliseconds, and never goes back', async () => {
+    const redis = connectRedis(server.url, { role: 'command' });
+    const clock = await createRedisClock(redis);
+    const [seconds, micros] = await redis.time();
+    expect(Math.abs(clock.nowMs() - (Number(seconds) * 1000 + Number(micros) / 1000))).toBeLessThan(50);
+    let last = 0;
+    for (let i = 0; i < 50; i++) {
+      await clock.refresh();
+      const now = clock.nowMs();
+      expect(now).toBeGreaterThanOrEqual(last);
+      last = now;
+    }
+    redis.disconnect();
+  });
+
+  test('stands still where Redis’ clock turns out to be behind', async () => {
+    const times = [['2000', '0'], ['1000', '0']];
+    const clock = await createRedisClock({ time: async () => times.shift()! } as never);
+    const before = clock.nowMs();
+    await clock.refresh();
+    expect(clock.nowMs()).toBe(before);
+  });
+});
+
+describe('inspection', () => {
+  const good = { version: '7.0.15', appendonly: 'yes', appendfsync: 'always', no_appendfsync_on_rewrite: 'no', maxmemory_policy: 'noeviction' };
+
+  test('reads what a server is set to', async () => {
+    const redis = connectRedis(server.url, { role: 'command' });
+    await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    const found = await inspectRedis(redis);
+    expect(found).toMatchObject({ appendonly: 'yes', appendfsync: 'everysec', no_appendfsync_on_rewrite: 'no', maxmemory_policy: 'allkeys-lru' });
+    expect(found.version).toMatch(/^\d+\.\d+/);
+    expect(found.problems.map(({ severity, mend }) => [severity, mend])).toEqual([
+      ['error', 'CONFIG SET maxmemory-policy noeviction'], ['warning', 'CONFIG SET appendfsync always'],
+    ]);
+    redis.disconnect();
+  });
+
+  test('finds nothing wrong with what we ship', () => {
+    expect(problemsOf(good)).toEqual([]);
+  });
+
+  test('says what is lost where CONFIG may not be asked', async () => {
+    const redis = connectRedis(server.url, { role: 'command' });
+    await redis.acl('SETUSER', 'plain', 'on', 'nopass', '~*', '+@all', '-config');
+    const plain = connectRedis(server.url.replace('redis://', 'redis://plain:x@'), { role: 'command' });
+    const found = await inspectRedis(plain);
+    expect(found).toMatchObject({ appendonly: 'yes', appendfsync: null, maxmemory_policy: 'noeviction' });
+    expect(found.problems).toHaveLength(1);
+    redis.disconnect();
+    plain.disconnect();
+  });
+
+  test.each([
+    [{ version: '6.0.9' }, 'error', /too old/],
+    [{ maxmemory_policy: 'volatile-lru' }, 'error', /evicted/],
+    [{ appendonly: 'no' }, 'warning', /restart of Redis loses every run/],
+    [{ appendfsync: 'no' }, 'warning', /30 seconds/],
+    [{ no_appendfsync_on_rewrite: 'yes' }, 'warning', /rewrite/],
+    [{ appendonly: null }, 'warning', /cannot be seen/],
+  ] as const)('%j is a problem', (change, severity, problem) => {
+    const problems = problemsOf({ ...good, ...change });
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toMatchObject({ severity, problem: expect.stringMatching(problem) as string });
+    expect(problems[0]!.mend).not.toBe('');
+  });
+});

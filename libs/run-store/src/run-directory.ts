@@ -1,0 +1,77 @@
+/** Commands and reads, for the API. */
+import { shardOf, type RunStatus } from '@treadle/core';
+import type { CommandReply, CreateReply, CreateRun, EventRange, ListRuns, RunDirectory, RunSnapshot, SendCommand } from '@treadle/engine';
+import { asReply, inboxEntry, ledgerOf, storedOf, unknownReply } from './replies.ts';
+import { mergePages, scanPerShard } from './run-list.ts';
+import type { StoreParts } from './store-parts.ts';
+
+/** Accepted command ids that are remembered per run; twice what an inbox holds. */
+const commandIdsKept = 2000;
+
+export function createRunDirectory(parts: StoreParts, now: () => Promise<number>): RunDirectory {
+  const { run, keys, jobs, options } = parts;
+
+  async function create(request: CreateRun): Promise<CreateReply> {
+    const shard = shardOf(request.run_id);
+    const { events, changes } = request;
+    const fields = Object.entries(changes.fields).flat();
+    const header = {
+      run_id: request.run_id, tenant: request.tenant, agent: request.agent, tags: JSON.stringify(request.tags), priority: request.priority,
+      last_ts: String(request.last_ts), generation: String(changes.generation), run_at_ms: request.run_at_ms ?? undefined,
+      not_after_ms: request.not_after_ms, grace_ms: options.graceMs, archive_after_ms: options.archiveAfterMs,
+      counts: { events: events.length, fields: fields.length, messages: changes.messages.length },
+    };
+    const reply = asReply(await run('create', {
+      keys: [...keys.run(request.run_id), keys.index(shard, request.tenant), ...jobs.keys(shard)],
+      args: [JSON.stringify(header), ...events, ...fields, ...changes.messages],
+    }));
+    switch (reply[0]) {
+      case 'created': case 'exists': case 'too_late': return { type: reply[0] };
+      default: throw unknownReply('create', reply);
+    }
+  }
+
+  async function command(sent: SendCommand): Promise<CommandReply> {
+    const { run_id, command_id, not_after_ms } = sent;
+    const body = JSON.stringify({
+      run_id, command_id, type: sent.command.type, entry: inboxEntry(command_id, sent.command), not_after_ms,
+      inbox_limit: options.inboxLimit, ids_kept: commandIdsKept, grace_ms: options.graceMs,
+    });
+    const reply = asReply(await run('command', { keys: [...keys.run(run_id), ...jobs.keys(shardOf(run_id))], args: [body] }));
+    switch (reply[0]) {
+      case 'accepted': case 'missing': case 'inbox_full': case 'too_late': return { type: reply[0] };
+      case 'invalid_state': return { type: 'invalid_state', status: reply[1] as RunStatus };
+      default: throw unknownReply('command', reply);
+    }
+  }
+
+  async function read(run_id: string): Promise<RunSnapshot | null> {
+    const reply = asReply(await run('read', { keys: keys.run(run_id), args: [] }));
+    if (reply[0] === 'missing') return null;
+    return { tenant: reply[1] as string, status: reply[2] as RunStatus, archived_seq: Number(reply[3]), stored: storedOf(reply[4])! };
+  }
+
+  async function events(run_id: string, after_seq: number, limit: number): Promise<EventRange | null> {
+    const reply = asReply(await run('events', { keys: keys.run(run_id), args: [after_seq, limit] }));
+    if (reply[0] === 'missing') return null;
+    return { first_seq: Number(reply[1]), last_seq: Number(reply[2]), events: reply[3] as string[] };
+  }
+
+  return {
+    create, command, read, events, now,
+    ledger: async (run_id) => {
+      const reply = asReply(await run('ledger', { keys: keys.run(run_id), args: [] }));
+      return reply[0] === 'missing' ? null : ledgerOf(reply.slice(1));
+    },
+    list: async (query: ListRuns) => mergePages(await scanPerShard(parts, query), query.limit),
+    reserveKey: async ({ tenant, key, run_id, body_hash, not_after_ms }) => {
+      const args = [run_id, body_hash, not_after_ms, options.keepReservationMs];
+      const reply = asReply(await run('reserve_key', { keys: [keys.reservation(tenant, key)], args }));
+      switch (reply[0]) {
+        case 'too_late': return { type: 'too_late' };
+        case 'reserved': case 'held': return { type: reply[0], run_id: reply[1] as string, body_hash: reply[2] as string };
+        default: throw unknownReply('reserve_key', reply);
+      }
+    },
+  };
+}

@@ -1,0 +1,29 @@
+/**
+ * Script texts: one file per script in `scripts/`, shared functions in `scripts/includes/`. A line `-- include: name` is
+ * replaced by the file of that name, once per script, in the place where it first stands; `queue` is the queue's fragment.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export const scriptNames = [
+  'append_many', 'archived', 'claim', 'command', 'commit', 'create', 'due_for_archive', 'events', 'finished', 'hand_back', 'ledger', 'list',
+  'pump', 'read', 'reserve_key', 'seal', 'watch',
+] as const;
+
+export type ScriptName = (typeof scriptNames)[number];
+
+const folder = join(import.meta.dirname, 'scripts');
+const includeLine = /^-- include: ([a-z-]+)$/gm;
+
+/** Reads and joins all scripts. Throws where a file is missing. */
+export function loadScripts(queueLua: string): Record<ScriptName, string> {
+  const load = (name: ScriptName): string => {
+    const done = new Set<string>();
+    return readFileSync(join(folder, `${name}.lua`), 'utf8').replace(includeLine, (_, include: string) => {
+      if (done.has(include)) return '';
+      done.add(include);
+      return include === 'queue' ? queueLua : readFileSync(join(folder, 'includes', `${include}.lua`), 'utf8');
+    });
+  };
+  return Object.fromEntries(scriptNames.map((name) => [name, load(name)])) as Record<ScriptName, string>;
+}

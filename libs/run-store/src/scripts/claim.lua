@@ -1,0 +1,36 @@
+-- Takes a run for one delivery: only for its current job number while that job is live. The epoch rises by one, and earlier
+-- claims can write no more. The same claim id asked again raises nothing.
+-- KEYS  shard (6), run (7)
+-- ARGV  1: JSON { n, claim_id, held: { epoch, claim_id, last_seq } or absent }
+-- Reply missing | stale | ended |
+--       claimed, epoch, last_seq, deliveries, nudges, inbox_in, inbox, ledger of the open calls, snapshot (empty: the held one is current)
+-- include: ctl
+-- include: claim
+-- include: shard-keys
+-- include: run-keys
+-- include: stored
+local request = cjson.decode(ARGV[1])
+local ctl = read_ctl(run.ctl)
+if not ctl then return { 'missing' } end
+if num(ctl, 'job_n') ~= request.n then return { 'stale' } end
+if has_ended(ctl) then return { 'ended' } end
+if ctl.job_live ~= '1' then return { 'stale' } end
+
+-- What a worker has in memory is current if nobody has claimed the run since, and nothing was written beyond it.
+local held = request.held
+local current = held and ctl.holder == held.claim_id and num(ctl, 'epoch') == held.epoch and num(ctl, 'last_seq') == held.last_seq
+local epoch, deliveries = num(ctl, 'epoch'), num(ctl, 'deliveries')
+if ctl.claim ~= request.claim_id then
+  epoch, deliveries = epoch + 1, deliveries + 1
+  redis.call('HSET', run.ctl, 'epoch', epoch, 'claim', request.claim_id, 'holder', request.claim_id, 'deliveries', deliveries)
+end
+
+local ledger, open_calls = {}, cjson.decode(ctl.open_calls)
+for _, id in ipairs(open_calls) do
+  local entry = redis.call('HGET', run.ledger, id)
+  if entry then ledger[#ledger + 1] = entry end
+end
+return {
+  'claimed', epoch, ctl.last_seq, deliveries, ctl.nudges, ctl.inbox_in, redis.call('LRANGE', run.inbox, 0, -1), ledger,
+  current and {} or stored_state(run, ctl),
+}

@@ -1,0 +1,43 @@
+-- A claimant's write: events, state, transcript, ledger, inbox and the next job together, or nothing at all.
+-- KEYS  shard (6), run (7), queue
+-- ARGV  1: JSON of the commit (see turn-store.ts); then events, field/value pairs, messages, tool_use_id/entry pairs
+-- Reply committed, unseen commands… | inbox_changed, unseen commands… | fenced
+-- include: ctl
+-- include: queue
+-- include: claim
+-- include: inbox
+-- include: shard-keys
+-- include: run-keys
+-- include: push
+-- include: append
+-- include: jobs
+-- include: next
+local commit = cjson.decode(ARGV[1])
+local ctl = read_ctl(run.ctl)
+if not ctl then return { 'fenced' } end
+if is_repeat(ctl, commit) then return with_inbox('committed', run.inbox, ctl, commit.inbox_seen) end
+if not may_write(ctl, commit) then return { 'fenced' } end
+local goes_on = commit.next.type == 'keep' or commit.next.type == 'job'
+if not goes_on and num(ctl, 'inbox_in') > commit.inbox_seen then
+  return with_inbox('inbox_changed', run.inbox, ctl, commit.inbox_seen)
+end
+
+local take, counts = payload(2), commit.counts
+local last_seq = append_events(run.events, shard, commit, commit.expected_seq, take(counts.events))
+write_all('HSET', run.state, take(counts.fields))
+if commit.replaces then redis.call('DEL', run.messages) end
+write_all('RPUSH', run.messages, take(counts.messages))
+write_all('HSET', run.ledger, take(counts.ledger))
+if last_seq > commit.expected_seq then
+  redis.call('HSET', run.ctl, 'last_seq', last_seq, 'last_ts', commit.last_ts, 'event_epoch', commit.epoch)
+end
+redis.call('HSET', run.ctl, 'status', commit.status, 'generation', commit.generation, 'open_calls', commit.open_calls,
+  'commit_id', commit.commit_id, 'commit_claim', commit.claim_id, 'commit_epoch', commit.epoch)
+local applied = commit.applies_inbox and commit.inbox_seen - num(ctl, 'inbox_done') or 0
+if applied > 0 then
+  redis.call('LTRIM', run.inbox, applied, -1)
+  redis.call('HSET', run.ctl, 'inbox_done', commit.inbox_seen)
+  ctl.inbox_done = tostring(commit.inbox_seen)
+end
+follow(run, shard, keys_from(14), ctl, commit)
+return with_inbox('committed', run.inbox, ctl, commit.inbox_seen)

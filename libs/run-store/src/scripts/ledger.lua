@@ -1,0 +1,8 @@
+-- Every call that a run has begun.
+-- KEYS  shard (6), run (7)
+-- Reply ledger, entries… | missing
+-- include: run-keys
+if redis.call('EXISTS', run.ctl) == 0 then return { 'missing' } end
+local reply = redis.call('HVALS', run.ledger)
+table.insert(reply, 1, 'ledger')
+return reply

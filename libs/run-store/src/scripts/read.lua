@@ -1,0 +1,9 @@
+-- A run as it stands, in one piece.
+-- KEYS  shard (6), run (7)
+-- Reply run, tenant, status, archived_seq, snapshot | missing
+-- include: ctl
+-- include: run-keys
+-- include: stored
+local ctl = read_ctl(run.ctl)
+if not ctl then return { 'missing' } end
+return { 'run', ctl.tenant, ctl.status, ctl.archived_seq, stored_state(run, ctl) }

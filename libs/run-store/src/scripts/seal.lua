@@ -1,0 +1,20 @@
+-- Fixes the next range of events for the archive. Until it is archived the answer stays the same: same key, same bytes.
+-- KEYS  shard (6), run (7)
+-- ARGV  1: run id; 2: most events
+-- Reply sealed, first_seq, last_seq, is_end (1: the run has ended and this is all of it) | nothing
+-- include: ctl
+-- include: shard-keys
+-- include: run-keys
+local ctl = read_ctl(run.ctl)
+local first, last = 0, 0
+if ctl then first, last = num(ctl, 'sealed_first'), num(ctl, 'sealed_last') end
+if not ctl or (last == 0 and num(ctl, 'archived_seq') >= num(ctl, 'last_seq')) then
+  redis.call('ZREM', shard.to_archive, ARGV[1])
+  return { 'nothing' }
+end
+if last == 0 then
+  first = num(ctl, 'archived_seq') + 1
+  last = math.min(num(ctl, 'last_seq'), first + tonumber(ARGV[2]) - 1)
+  redis.call('HSET', run.ctl, 'sealed_first', first, 'sealed_last', last)
+end
+return { 'sealed', first, last, has_ended(ctl) and last == num(ctl, 'last_seq') and 1 or 0 }

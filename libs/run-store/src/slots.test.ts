@@ -1,0 +1,81 @@
+import { turnJobs } from '@treadle/queue';
+import { startRedis, type RedisServer } from '@treadle/testkit';
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { claimRun, commitOf, createRun, runIdIn } from './fixtures/runs.ts';
+import { connectRedis, createRunStore } from './index.ts';
+import { createKeys } from './keys.ts';
+import { scriptNames } from './script-texts.ts';
+
+let server: RedisServer;
+let redis: Redis;
+
+beforeAll(async () => {
+  server = await startRedis();
+  redis = connectRedis(server.url, { role: 'command' });
+});
+
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+/** What decides the slot: the text in the first braces, else the whole key. */
+function hashTag(key: string): string {
+  return /\{([^}]+)\}/.exec(key)?.[1] ?? key;
+}
+
+test('all keys that one script names or touches lie in one slot', async () => {
+  const monitor = await redis.duplicate().monitor();
+  const calls: { named: string[]; touched: Set<string> }[] = [];
+  let seenAll = (): void => undefined;
+  const watched = new Promise<void>((resolve) => { seenAll = resolve; });
+  monitor.on('monitor', (_time: string, args: string[], source: string) => {
+    const [command, first, count] = args;
+    if (source === 'lua') {
+      if (command?.toLowerCase() !== 'time') calls.at(-1)!.touched.add(first!);
+    } else if (command?.toLowerCase() === 'evalsha' || command?.toLowerCase() === 'eval') {
+      calls.push({ named: args.slice(3, 3 + Number(count)), touched: new Set() });
+    } else if (command?.toLowerCase() === 'ping' && first === 'that is all') seenAll();
+  });
+
+  const store = createRunStore({ redis, jobs: turnJobs({ prefix: 'slots' }) }, { prefix: 'slots', shards: 2, graceMs: 0 });
+  const run_id = await createRun(store, { shard: 1 });
+  const [later, lost] = [await createRun(store, { shard: 1 }), await createRun(store, { shard: 1 })];
+  const claim = await claimRun(store, run_id, 1);
+  await store.commit({ ...commitOf(claim, 1, { type: 'keep' }), ledger: [{ tool_use_id: 'a', entry: {} as never }], open_calls: ['a'] });
+  await store.appendMany([{ claim, expected_seq: 2, commit_id: 'c', events: ['{}'], last_ts: 3, inbox_seen: 0 }]);
+  await store.watch([{ claim, inbox_seen: 0 }]);
+  await store.command({ run_id: later, command_id: 'x', command: { type: 'cancel' }, not_after_ms: Date.now() + 60_000 });
+  await store.handBack(await claimRun(store, lost, 1));
+  await store.commit(commitOf(claim, 3, { type: 'end' }, 'completed'));
+  await redis.del(`{slots:01}:turns:${run_id}-finish`);
+  await store.pump(1, { limit: 10, grace_ms: 0 });
+  await store.dueForArchive(1, { limit: 10, retry_ms: 0 });
+  await store.archived((await store.seal(run_id, 10))!, { keep_events: 0, retention_ms: 10_000 });
+  await store.finished(run_id);
+  await Promise.all([store.read(run_id), store.events(run_id, 0, 1), store.ledger(run_id)]);
+  await store.list({ tenant: 'acme', status: null, agent: null, tag: null, before_id: null, limit: 10 });
+  await store.reserveKey({ tenant: 'acme', key: 'k', run_id, body_hash: 'h', not_after_ms: Date.now() + 60_000 });
+  await redis.ping('that is all');
+  await watched;
+  monitor.disconnect();
+
+  expect(calls.length).toBeGreaterThanOrEqual(scriptNames.length);
+  for (const { named, touched } of calls) {
+    expect(new Set([...named, ...touched].map(hashTag)).size, JSON.stringify({ named, touched: [...touched] })).toBe(1);
+  }
+  const tags = new Set(calls.flatMap(({ named }) => named.map(hashTag)));
+  expect([...tags].filter((tag) => !tag.startsWith('slots:idem:')).sort()).toEqual(['slots:00', 'slots:01']);
+});
+
+test('a run’s keys carry the shard that its id names', () => {
+  const keys = createKeys('treadle');
+  const run_id = runIdIn(0xa7);
+  expect(keys.ctl(run_id)).toBe(`{treadle:a7}:run:${run_id}:ctl`);
+  expect(new Set([...keys.run(run_id), keys.feed(0xa7), keys.index(0xa7, 'acme')].map(hashTag))).toEqual(new Set(['treadle:a7']));
+});
+
+test.each(['', 'a b', 'a{b}', 'a*b'])('the prefix "%s" is refused', (prefix) => {
+  expect(() => createKeys(prefix)).toThrow(RangeError);
+});

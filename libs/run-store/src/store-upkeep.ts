@@ -1,0 +1,33 @@
+/** Background duties, for a worker's ticks. */
+import type { StoreUpkeep } from '@treadle/engine';
+import { asReply, unknownReply } from './replies.ts';
+import type { StoreParts } from './store-parts.ts';
+
+export function createStoreUpkeep(parts: StoreParts): StoreUpkeep {
+  const { run, keys, jobs, options } = parts;
+  return {
+    pump: async (shard, { limit, grace_ms }) => {
+      const reply = asReply(await run('pump', {
+        keys: [...keys.shard(shard), ...jobs.keys(shard)],
+        args: [limit, grace_ms, keys.ctlSpelling(shard), keys.indexSpelling(shard)],
+      }));
+      return { woken: Number(reply[1]), nudged: Number(reply[2]) };
+    },
+    dueForArchive: async (shard, { limit, retry_ms }) => {
+      const reply = asReply(await run('due_for_archive', { keys: keys.shard(shard), args: [limit, retry_ms] }));
+      return reply.slice(1) as string[];
+    },
+    seal: async (run_id, max_events) => {
+      const reply = asReply(await run('seal', { keys: keys.run(run_id), args: [run_id, max_events] }));
+      switch (reply[0]) {
+        case 'nothing': return null;
+        case 'sealed': return { run_id, first_seq: Number(reply[1]), last_seq: Number(reply[2]), ended: reply[3] === 1 };
+        default: throw unknownReply('seal', reply);
+      }
+    },
+    archived: async ({ run_id, first_seq, last_seq }, { keep_events, retention_ms }) => {
+      const args = [run_id, first_seq, last_seq, keep_events, retention_ms, options.archiveAfterMs];
+      await run('archived', { keys: keys.run(run_id), args });
+    },
+  };
+}
