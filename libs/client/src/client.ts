@@ -1,0 +1,147 @@
+/**
+ * The client of the HTTP API. Every call is one request; `events` is as many as it takes.
+ */
+import type { RunEvent } from '@treadle/core';
+import { createSseParser } from './sse.ts';
+
+export interface ClientOptions {
+  /** Of the API, e.g. `http://127.0.0.1:8080`. */
+  readonly url: string;
+  readonly apiKey?: string | undefined;
+  /** For tests; default the global one. */
+  readonly fetch?: typeof fetch;
+  /** Between two tries to reach the event stream again, ms. Default 500. */
+  readonly reconnectMs?: number;
+}
+
+export interface RunRequest {
+  readonly agent?: string;
+  readonly input: unknown;
+  readonly limits?: Readonly<Record<string, number>>;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  readonly tags?: readonly string[];
+  readonly priority?: number;
+  readonly run_at?: string;
+}
+
+/** The run as the API answers it (contract, section 5). */
+export interface Run {
+  readonly id: string;
+  readonly agent: string;
+  readonly status: 'queued' | 'running' | 'paused' | 'completed' | 'expired' | 'failed' | 'cancelled';
+  readonly stop_reason: string | null;
+  readonly answer: string | null;
+  readonly turn_number: number;
+  readonly tool_calls: number;
+  readonly usage: { readonly input_tokens: number; readonly output_tokens: number };
+  readonly error: { readonly error_type: string; readonly message: string; readonly detail: string } | null;
+  readonly last_seq: number;
+  readonly created_at: string;
+  readonly started_at: string | null;
+  readonly ended_at: string | null;
+  readonly [field: string]: unknown;
+}
+
+/** What the API refused, with its stable code. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly problems: readonly { readonly path: string; readonly problem: string }[];
+
+  constructor(status: number, body: { code?: string; detail?: string; title?: string; errors?: { path: string; problem: string }[] }) {
+    super(body.detail ?? body.title ?? `status ${status}`);
+    this.name = 'ApiError';
+    this.status = status;
+    this.code = body.code ?? 'internal';
+    this.problems = body.errors ?? [];
+  }
+}
+
+/** The server could not be reached. */
+export class ServerUnreachable extends Error {
+  constructor(url: string, cause: unknown) {
+    super(`cannot reach ${url}`, { cause });
+    this.name = 'ServerUnreachable';
+  }
+}
+
+export interface Client {
+  createRun(request: RunRequest, options?: { readonly idempotencyKey?: string }): Promise<Run>;
+  run(id: string): Promise<Run>;
+  runs(query?: Readonly<Record<string, string>>): Promise<{ readonly data: readonly Run[]; readonly next_cursor: string | null }>;
+  wait(id: string, timeoutMs: number): Promise<Run>;
+  cancel(id: string): Promise<Run>;
+  replay(id: string): Promise<{ readonly identical: boolean; readonly events: number; readonly differences: readonly unknown[] }>;
+  /** Any other route of the API. */
+  get(path: string): Promise<unknown>;
+  /** Every event after `after`, in order and once, until the run has ended; lost connections are resumed. */
+  events(id: string, options?: { readonly after?: number; readonly signal?: AbortSignal }): AsyncGenerator<RunEvent>;
+}
+
+/** Calls throw `ApiError` for what the API refuses, `ServerUnreachable` where there is none. */
+export function createClient(options: ClientOptions): Client {
+  const http = options.fetch ?? fetch;
+  const base = options.url.replace(/\/+$/, '');
+  const auth: Record<string, string> = options.apiKey === undefined ? {} : { authorization: `Bearer ${options.apiKey}` };
+
+  async function send(method: string, path: string, init: { body?: unknown; headers?: Record<string, string>; signal?: AbortSignal } = {}): Promise<Response> {
+    const body = init.body === undefined ? {} : { body: JSON.stringify(init.body), headers: { ...auth, ...init.headers, 'content-type': 'application/json' } };
+    const request: RequestInit = { method, headers: { ...auth, ...init.headers }, ...body, ...(init.signal === undefined ? {} : { signal: init.signal }) };
+    const response = await http(`${base}${path}`, request).catch((error: unknown) => { throw new ServerUnreachable(base, error); });
+    if (response.ok) return response;
+    throw new ApiError(response.status, await response.json().catch(() => ({})) as object);
+  }
+
+  const json = async <T>(method: string, path: string, init?: Parameters<typeof send>[2]): Promise<T> => (await send(method, path, init)).json() as Promise<T>;
+
+  return {
+    createRun: (request, { idempotencyKey } = {}) => json('POST', '/v1/runs', {
+      body: request, ...(idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': idempotencyKey } }) }),
+    run: (id) => json('GET', `/v1/runs/${encodeURIComponent(id)}`),
+    runs: (query = {}) => json('GET', `/v1/runs?${new URLSearchParams(query).toString()}`),
+    wait: (id, timeoutMs) => json('GET', `/v1/runs/${encodeURIComponent(id)}/wait?timeout_ms=${timeoutMs}`),
+    cancel: (id) => json('POST', `/v1/runs/${encodeURIComponent(id)}/cancel`),
+    replay: (id) => json('POST', `/v1/runs/${encodeURIComponent(id)}/replay`),
+    get: (path) => json('GET', path),
+    events: (id, follow = {}) => resuming(id, { send, after: follow.after ?? 0, signal: follow.signal, pauseMs: options.reconnectMs ?? 500 }),
+  };
+}
+
+interface Resuming {
+  readonly send: (method: string, path: string, init: { headers: Record<string, string>; signal?: AbortSignal }) => Promise<Response>;
+  readonly after: number;
+  readonly signal: AbortSignal | undefined;
+  readonly pauseMs: number;
+}
+
+async function* resuming(id: string, { send, after, signal, pauseMs }: Resuming): AsyncGenerator<RunEvent> {
+  let last = after;
+  const aborted = (): boolean => signal?.aborted ?? false;
+  while (!aborted()) {
+    try {
+      const headers = { accept: 'text/event-stream', 'last-event-id': String(last) };
+      const response = await send('GET', `/v1/runs/${encodeURIComponent(id)}/events`, { headers, ...(signal === undefined ? {} : { signal }) });
+      for await (const event of eventsOf(response)) {
+        if (event.seq <= last) continue;
+        last = event.seq;
+        yield event;
+        if (event.type === 'run_end') return;
+      }
+    } catch (error) {
+      // What the server refuses it will refuse again; everything else is a connection to be made anew.
+      if (error instanceof ApiError && error.status < 500) throw error;
+      if (aborted()) return;
+    }
+    await new Promise((resolve) => { setTimeout(resolve, pauseMs); });
+  }
+}
+
+async function* eventsOf(response: Response): AsyncGenerator<RunEvent> {
+  const parse = createSseParser();
+  if (response.body === null) return;
+  for await (const chunk of response.body) {
+    for (const message of parse(chunk as Uint8Array)) {
+      if (message.id !== null) yield JSON.parse(message.data) as RunEvent;
+    }
+  }
+}
