@@ -3,34 +3,8 @@
  * Each scenario plays one run of three turns (a read and a write, a write, an answer) to its end and checks all invariants.
  */
 import { describe, expect, test } from 'vitest';
-import type { Command } from '@treadle/core';
 import { play, type Scenario, type Switches } from './play.ts';
-import type { Stop } from './world.ts';
-
-/** Port calls of an undisturbed run, and a few more for takeovers. */
-const steps = 20;
-const at = Array.from({ length: steps }, (_, index) => index + 1);
-const done = [false, true];
-
-function stops(as: Stop['as']): Stop[] {
-  return at.flatMap((step) => done.map((each) => ({ at: step, done: each, as })));
-}
-
-const crashes = stops('crash');
-const zombies = stops('zombie');
-const commands: Command[] = [{ type: 'cancel' }, { type: 'steer', text: 'use metric units' }, { type: 'pause' }];
-
-const crashAfterCrash: Scenario[] = crashes.flatMap((a) => crashes.map((b) => ({ stops: [a, b] })));
-const zombieThenCrash: Scenario[] = zombies.flatMap((a) => crashes.map((b) => ({ stops: [a, b] })));
-const twoZombies: Scenario[] = zombies.flatMap((a) => zombies.map((b) => ({ stops: [a, b] })));
-const zombieThatCrashes: Scenario[] = zombies.flatMap((a) => [1, 2, 3, 4].flatMap((after) => done.flatMap((each) => zombies.slice(0, 8).map((b) => ({
-  stops: [{ ...a, then: { after, done: each } }, b] })))));
-const commandAtEachStep: Scenario[] = commands.flatMap((command) => at.flatMap((step) =>
-  [{ stops: [] }, ...crashes.map((a) => ({ stops: [a] })), ...zombies.map((a) => ({ stops: [a] }))].map((base) => ({ ...base, command: { step, command } }))));
-const resends: Scenario[] = at.flatMap((write) => [0, 1, 2, 3, 5, 8].flatMap((later) =>
-  [{ stops: [] }, ...zombies.map((a) => ({ stops: [a] }))].map((base) => ({ ...base, resend: { write, later } }))));
-const rollBacks: Scenario[] = at.slice(0, 14).flatMap((first) => zombies.slice(0, 20).flatMap((a) => zombies.slice(0, 20).flatMap((b) => [1, 2, 3].map((writes) => ({
-  stops: [{ at: first, done: true, as: 'crash' as const }, a, b], rollBack: { afterWorker: 1, writes } })))));
+import { commandAtEachStep, crashAfterCrash, resends, rollBacks, twoZombies, zombieThatCrashes, zombieThenCrash } from './scenarios.ts';
 
 /** The first scenarios that violate something, with what they violate. */
 async function failures(scenarios: readonly Scenario[], switches: Switches = {}, enough = 1): Promise<string[]> {

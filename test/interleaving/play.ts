@@ -5,6 +5,7 @@ import type { Command } from '@treadle/core';
 import { violations, type Loss } from './check.ts';
 import { runId, Worker, World, type Mutations, type Stop } from './world.ts';
 import type { Protections } from '@treadle/testkit';
+import { memoryStage, type Stage } from './stage.ts';
 
 export interface Scenario {
   /** Workers that take the run one after the other and stop; then one that does not. */
@@ -17,11 +18,15 @@ export interface Scenario {
   readonly resend?: { readonly write: number; readonly later: number };
 }
 
-export interface Switches { readonly mutations?: Mutations; readonly protections?: Partial<Protections> }
+export interface Switches {
+  readonly mutations?: Mutations;
+  readonly protections?: Partial<Protections>;
+  /** Default: the in-memory double. */
+  readonly stage?: (protections?: Partial<Protections>) => Stage | Promise<Stage>;
+}
 
 export async function play(scenario: Scenario, switches: Switches = {}): Promise<string[]> {
-  const world = new World(switches.mutations);
-  Object.assign(world.store.protections, switches.protections);
+  const world = new World(await (switches.stage ?? memoryStage)(switches.protections), switches.mutations);
   await world.create();
   const workers: Worker[] = [];
   prepare(world, workers, scenario);
@@ -42,7 +47,7 @@ export async function play(scenario: Scenario, switches: Switches = {}): Promise
 /** The run itself stays: a store that has forgotten a run altogether is another failure. */
 async function loseWrites(world: World, writes: number): Promise<Loss> {
   const before = await startedIds(world);
-  world.store.rollBack(Math.min(writes, world.store.writes - 1));
+  await world.stage.loseWrites(writes);
   const after = await startedIds(world);
   return { starts: world.starts.length, lostBegins: before.filter((id) => !after.includes(id)) };
 }
@@ -88,7 +93,7 @@ async function finish(world: World, workers: Worker[]): Promise<string[]> {
 async function wakeUp(world: World): Promise<boolean> {
   const snapshot = await world.store.read(runId);
   if (snapshot?.status === 'paused') return world.send({ type: 'resume' });
-  world.store.passTime(5000);
+  world.stage.passTime(5000);
   return (await world.store.pump(0, { limit: 10, grace_ms: 10_000 })).woken > 0;
 }
 

@@ -1,5 +1,5 @@
 /**
- * The world of the interleaving test: one run on the in-memory store, a model and tools that keep their own ledger, and
+ * The world of the interleaving test: one run on a store, a model and tools that keep their own ledger, and
  * workers that can be stopped at any of their port calls, as a crash or as a zombie that goes on later.
  *
  * What stands in for production: a stopped worker's job stays in the queue and is delivered again (BullMQ's stalled check);
@@ -8,7 +8,8 @@
  */
 import { noUsage, type Command, type ModelReply } from '@treadle/core';
 import { createRun, executeTurn, HeldRuns, IncrementWriter, WarmRuns, type ToolRun, type TurnDeps, type TurnStore } from '@treadle/engine';
-import { createMemoryRunStore, testSpec, testTool, type MemoryRunStore } from '@treadle/testkit';
+import { testSpec, testTool } from '@treadle/testkit';
+import type { Stage } from './stage.ts';
 
 export interface Stop {
   /** The worker's port call, from 1. */
@@ -32,7 +33,7 @@ export interface Start { readonly tool: string; readonly tool_use_id: string; re
 export const runId = `run_${'0'.repeat(30)}00`;
 
 export class World {
-  readonly store: MemoryRunStore = createMemoryRunStore();
+  readonly stage: Stage;
   /** Starts of tools, kept outside the product. */
   readonly starts: Start[] = [];
   readonly requests: unknown[][] = [];
@@ -45,9 +46,12 @@ export class World {
   #steps = 0;
   #ids = 0;
 
-  constructor(mutations: Mutations = {}) {
+  constructor(stage: Stage, mutations: Mutations = {}) {
+    this.stage = stage;
     this.mutations = mutations;
   }
+
+  get store(): Stage['store'] { return this.stage.store; }
 
   async create(): Promise<void> {
     const deps = { store: this.store, clock: this.clock, random: this.random, shards: 1 };
@@ -113,12 +117,12 @@ export class Worker {
 
   /** Takes the first job; resolves when the delivery is over or the worker has stopped. */
   async deliver(): Promise<'over' | 'stopped' | 'no job'> {
-    const job = this.world.store.jobs().find((each) => each.type === 'turn');
+    const [job] = await this.world.stage.jobs();
     if (job === undefined) return 'no job';
     const key = `${job.run_id}-${job.n}`;
     this.world.holders.set(key, this);
     const turn = executeTurn(this.#deps(), job, new AbortController().signal)
-      .then((outcome) => { if (outcome === 'done' && this.world.holders.get(key) === this) this.world.store.removeJob(job); });
+      .then(async (outcome) => { if (outcome === 'done' && this.world.holders.get(key) === this) await this.world.stage.removeJob(job); });
     this.delivery = turn;
     turn.catch(() => undefined);
     return Promise.race([turn.then(() => 'over' as const), this.stopped]);
