@@ -1,17 +1,56 @@
 /**
  * The command line's entry: finds the command, runs it, turns its outcome into an exit code.
- * Commands are loaded on use, so that `./treadle` answers at once.
+ * Commands are loaded on use, so that `treadle` answers at once.
  */
-const commands: Record<string, () => Promise<(args: string[]) => Promise<number>>> = {
-  test: async () => (await import('./commands/test.ts')).testCommand,
+import { asCommandFailure } from './server.ts';
+import { CommandFailed, exitCodes } from './setup.ts';
+
+interface Command { readonly usage: string; readonly about: string; readonly load: () => Promise<(args: string[]) => Promise<number>> }
+
+const commands: Record<string, Command> = {
+  demo: { usage: '["question"] [--json]', about: 'start everything, watch an agent answer from real files, stop everything', load: async () => (await import('./commands/demo.ts')).demoCommand },
+  up: { usage: '[--workers N] [--port P] [--data DIR] [--config FILE]', about: 'the whole stack in the foreground', load: async () => (await import('./commands/up.ts')).upCommand },
+  run: { usage: '"…" [--agent A] [--no-follow] [--json]', about: 'enqueue a run and follow it', load: async () => (await import('./commands/run.ts')).runCommand },
+  runs: { usage: 'ls|show|tail|cancel|replay [ID] [--json]', about: 'look at runs and command them', load: async () => (await import('./commands/runs.ts')).runsCommand },
+  doctor: { usage: '[--config FILE] [--json]', about: 'check Redis, archive, models, agents and MCP servers', load: async () => (await import('./commands/doctor.ts')).doctorCommand },
+  api: { usage: '', about: 'one API process, configured by the environment', load: async () => (await import('./commands/api.ts')).apiCommand },
+  worker: { usage: '', about: 'one worker process, configured by the environment', load: async () => (await import('./commands/worker.ts')).workerCommand },
+  test: { usage: '', about: 'all tests, with what they need', load: async () => (await import('./commands/test.ts')).testCommand },
 };
 
-const [name = 'help', ...args] = process.argv.slice(2);
-const load = commands[name];
-if (load === undefined) {
-  process.stderr.write(`treadle: unknown command "${name}". Commands: ${Object.keys(commands).join(', ')}\n`);
-  process.exitCode = 2;
-} else {
-  const run = await load();
-  process.exitCode = await run(args);
+const later = ['models', 'chains', 'canary', 'breakers', 'keys', 'schedules', 'restore'];
+
+function help(): string {
+  return ['usage: treadle <command>', ...Object.entries(commands).map(([name, each]) => `  ${`${name} ${each.usage}`.padEnd(60)} ${each.about}`)].join('\n');
+}
+
+async function main(name: string | undefined, args: string[]): Promise<number> {
+  if (name === undefined || name === 'help' || name === '--help' || args.includes('--help')) {
+    process.stdout.write(`${help()}\n`);
+    return exitCodes.done;
+  }
+  if (later.includes(name)) throw new CommandFailed(exitCodes.badUsage, [`not_supported: treadle ${name} is not built yet`]);
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (command === undefined) throw new CommandFailed(exitCodes.badUsage, [`unknown command "${name}"`, help()]);
+  const run = await command.load();
+  return run(args);
+}
+
+const [name, ...args] = process.argv.slice(2);
+try {
+  process.exitCode = await main(name, args);
+} catch (error) {
+  const failure = await asFailure(error);
+  process.stderr.write(`${failure.message.split('\n').map((line) => `treadle: ${line}`).join('\n')}\n`);
+  process.exitCode = failure.exitCode;
+}
+// What a command leaves open (an idle connection that is closing) must not keep the process.
+process.exit();
+
+async function asFailure(error: unknown): Promise<CommandFailed> {
+  const known = asCommandFailure(error);
+  if (known instanceof CommandFailed) return known;
+  const code = (error as { code?: unknown } | null)?.code;
+  if (typeof code === 'string' && code.startsWith('ERR_PARSE_ARGS')) return new CommandFailed(exitCodes.badUsage, [error instanceof Error ? error.message : String(error)]);
+  return new CommandFailed(exitCodes.unreachable, [error instanceof Error ? error.stack ?? error.message : String(error)]);
 }

@@ -21,7 +21,8 @@ export function ensureRedisServer(): string {
   throw new Error('no Redis server found: install the package redis-server (or valkey), or set REDIS_URL');
 }
 
-function findRedisServer(): string | null {
+/** The path of an installed server, null where there is none. */
+export function findRedisServer(): string | null {
   for (const name of candidates) {
     const path = which(name);
     if (path !== null) return path;

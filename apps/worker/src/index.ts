@@ -1,1 +1,1 @@
-export {};
+export { startWorker, UnfitRedis, type RunningWorker, type WorkerSetup } from './worker.ts';

@@ -1,0 +1,103 @@
+/** `treadle doctor`: everything a process needs, one line each, with the mend. Exit code 1 if anything is unusable. */
+import { parseArgs } from 'node:util';
+import { agentSpecOf, configWarnings, functionTools, mcpServers, toolPolicies } from '@treadle/config';
+import { openArchive } from '@treadle/event-archive';
+import { connectRedis, inspectRedis } from '@treadle/run-store';
+import { createToolRunner } from '@treadle/tools';
+import { findRedisServer } from '../redis-server.ts';
+import { exitCodes, loadSetup, type Setup } from '../setup.ts';
+
+export const doctorUsage = 'treadle doctor [--config FILE] [--json]';
+
+interface Finding { readonly check: string; readonly state: 'ok' | 'warning' | 'error'; readonly detail: string; readonly mend?: string }
+
+export async function doctorCommand(args: string[]): Promise<number> {
+  const { values } = parseArgs({ args, options: { json: { type: 'boolean', default: false }, config: { type: 'string' } } });
+  const setup = await loadSetup(process.env, { configPath: values.config });
+  const findings = [
+    { check: 'configuration', state: 'ok' as const, detail: setup.source },
+    ...await checkRedis(setup), ...await checkArchive(setup), ...await checkModels(setup), ...checkAgents(setup), ...await checkServers(setup),
+  ];
+  for (const finding of findings) process.stdout.write(`${values.json ? JSON.stringify(finding) : line(finding)}\n`);
+  return findings.some((finding) => finding.state === 'error') ? 1 : exitCodes.done;
+}
+
+function line({ check, state, detail, mend }: Finding): string {
+  return `${state.padEnd(8)}${check.padEnd(22)}${detail}${mend === undefined ? '' : ` → ${mend}`}`;
+}
+
+async function checkRedis({ settings }: Setup): Promise<Finding[]> {
+  if (settings.redisUrl === null) {
+    const binary = findRedisServer();
+    return [binary === null
+      ? { check: 'Redis', state: 'error', detail: 'REDIS_URL is not set and no Redis server is installed', mend: 'install redis-server or valkey, or set REDIS_URL' }
+      : { check: 'Redis', state: 'ok', detail: `treadle up starts ${binary}, every write fsynced` }];
+  }
+  const redis = connectRedis(settings.redisUrl, { role: 'api' });
+  try {
+    await new Promise<void>((resolve, reject) => { redis.once('ready', resolve); redis.once('error', reject); });
+    const found = await inspectRedis(redis);
+    const problems = found.problems.map((each): Finding => ({ check: 'Redis', state: each.severity, detail: each.problem, mend: each.mend }));
+    return [{ check: 'Redis', state: 'ok', detail: `version ${found.version}, appendonly ${found.appendonly ?? '?'}, appendfsync ${found.appendfsync ?? '?'}, ${found.maxmemory_policy ?? '?'}` }, ...problems];
+  } catch (error) {
+    return [{ check: 'Redis', state: 'error', detail: `does not answer: ${messageOf(error)}`, mend: 'start it, or correct REDIS_URL' }];
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function checkArchive({ settings }: Setup): Promise<Finding[]> {
+  const { archive, description } = openArchive({
+    bucket: settings.s3Bucket, endpoint: settings.s3Endpoint, region: settings.s3Region, access_key_id: settings.s3AccessKeyId,
+    secret_access_key: settings.s3SecretAccessKey, prefix: settings.s3Prefix ?? '', dir: settings.archiveDir ?? '.treadle/archive',
+  });
+  try {
+    await archive.check();
+    return [{ check: 'archive', state: 'ok', detail: `${description}: write, conditional write, read` }];
+  } catch (error) {
+    return [{ check: 'archive', state: 'error', detail: `${description}: ${messageOf(error)}`, mend: 'check bucket, endpoint and keys, or the folder\'s rights' }];
+  }
+}
+
+async function checkModels({ config }: Setup): Promise<Finding[]> {
+  return Promise.all(Object.entries(config.models).map(async ([name, model]): Promise<Finding> => {
+    const check = `model ${name}`;
+    if (model.provider === 'scripted') return { check, state: 'warning', detail: 'the built-in scripted stand-in, no language model', mend: 'set OLLAMA_HOST and OLLAMA_MODEL' };
+    try {
+      const response = await fetch(`${model.base_url}/api/tags`, { signal: AbortSignal.timeout(3000) });
+      const { models = [] } = await response.json() as { models?: { name: string }[] };
+      const there = models.some((each) => each.name === model.model || each.name === `${model.model}:latest`);
+      return there
+        ? { check, state: 'ok', detail: `${model.model} at ${model.base_url}` }
+        : { check, state: 'error', detail: `${model.base_url} does not have ${model.model}`, mend: `ollama pull ${model.model}` };
+    } catch (error) {
+      return { check, state: 'error', detail: `${model.base_url} does not answer: ${messageOf(error)}`, mend: 'start Ollama, or correct base_url' };
+    }
+  }));
+}
+
+function checkAgents({ config }: Setup): Finding[] {
+  const agents = Object.keys(config.agents).map((name): Finding => {
+    const chain = agentSpecOf(config, name)?.chain;
+    return { check: `agent ${name}`, state: 'ok', detail: `chain ${chain?.name ?? '?'}: ${chain?.models.map((model) => model.name).join(' → ') ?? ''}` };
+  });
+  return [...agents, ...configWarnings(config).map((each): Finding => ({ check: 'agents', state: 'warning', detail: each }))];
+}
+
+async function checkServers({ config }: Setup): Promise<Finding[]> {
+  const runner = createToolRunner({ functions: functionTools(config), mcpServers: mcpServers(config), policies: toolPolicies(config) });
+  try {
+    return await Promise.all(Object.keys(mcpServers(config)).map(async (name): Promise<Finding> => {
+      const found = await runner.probe(name);
+      return found.type === 'ok'
+        ? { check: `MCP server ${name}`, state: 'ok', detail: `${found.tools} tools` }
+        : { check: `MCP server ${name}`, state: 'error', detail: found.problem, mend: 'start its command by hand and see what it says' };
+    }));
+  } finally {
+    await runner.close();
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

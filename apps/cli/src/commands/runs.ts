@@ -1,0 +1,67 @@
+/** `treadle runs …`: the API's runs from the terminal. */
+import { parseArgs } from 'node:util';
+import type { Client, Run } from '@treadle/client';
+import { exitCodeOf, follow, summary } from '../follow.ts';
+import { clientFromEnvironment } from '../server.ts';
+import { CommandFailed, exitCodes } from '../setup.ts';
+
+export const runsUsage = 'treadle runs ls [--status S] [--agent A] [--tag T] [--limit N] | show ID | tail ID [--after N] | cancel ID | replay ID   [--json]';
+
+const later = ['pause', 'resume', 'steer', 'approve', 'deny', 'resolve', 'fork', 'export', 'rm'];
+
+interface Call { readonly client: Client; readonly id: string; readonly json: boolean; readonly after: number; readonly write: (text: string) => void }
+
+export async function runsCommand(args: string[]): Promise<number> {
+  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: {
+    status: { type: 'string' }, agent: { type: 'string' }, tag: { type: 'string' }, limit: { type: 'string' }, after: { type: 'string', default: '0' },
+    json: { type: 'boolean', default: false },
+  } });
+  const [verb = '', id = ''] = positionals;
+  const write = (text: string): void => { process.stdout.write(text); };
+  if (later.includes(verb)) throw new CommandFailed(exitCodes.badUsage, [`not_supported: treadle runs ${verb} is not built yet`]);
+  const client = clientFromEnvironment(process.env);
+  if (verb === 'ls') return list({ client, json: values.json, write, query: { status: values.status, agent: values.agent, tag: values.tag, limit: values.limit } });
+  const act = verbs[verb];
+  if (act === undefined || id === '') throw new CommandFailed(exitCodes.badUsage, [`usage: ${runsUsage}`]);
+  const after = Number(values.after);
+  if (!Number.isSafeInteger(after) || after < 0) throw new CommandFailed(exitCodes.badUsage, ['--after: expected an event number']);
+  return act({ client, id, json: values.json, after, write });
+}
+
+const verbs: Record<string, (call: Call) => Promise<number>> = {
+  show: async ({ client, id, json, write }) => {
+    const run = await client.run(id);
+    write(json ? `${JSON.stringify(run)}\n` : `${summary(run)}\n${run.answer ?? ''}\n`);
+    return exitCodes.done;
+  },
+  tail: async ({ client, id, json, write, after }) => {
+    const run = await follow({ client, id, json, write, after });
+    if (!json) write(`${summary(run)}\n`);
+    return exitCodeOf(run);
+  },
+  cancel: async ({ client, id, json, write }) => {
+    const run = await client.cancel(id);
+    write(json ? `${JSON.stringify(run)}\n` : `${run.id} will be cancelled\n`);
+    return exitCodes.done;
+  },
+  replay: async ({ client, id, json, write }) => {
+    const report = await client.replay(id);
+    write(json ? `${JSON.stringify(report)}\n` : `${report.events} events fold to ${report.identical ? 'the stored state' : 'another state than the stored one'}\n`);
+    if (!report.identical && !json) write(`${JSON.stringify(report.differences, null, 2)}\n`);
+    return report.identical ? exitCodes.done : exitCodes.runDidNotComplete;
+  },
+};
+
+interface Listing { readonly client: Client; readonly json: boolean; readonly write: (text: string) => void; readonly query: Readonly<Record<string, string | undefined>> }
+
+async function list({ client, json, write, query }: Listing): Promise<number> {
+  const asked = Object.fromEntries(Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined));
+  const page = await client.runs(asked);
+  if (json) write(`${JSON.stringify(page)}\n`);
+  else for (const run of page.data) write(`${line(run)}\n`);
+  return exitCodes.done;
+}
+
+function line(run: Run): string {
+  return [run.id, run.status.padEnd(9), (run.stop_reason ?? '').padEnd(14), run.agent.padEnd(12), run.created_at].join('  ');
+}

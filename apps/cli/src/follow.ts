@@ -1,0 +1,78 @@
+/**
+ * A run's events as lines for people, and the line that sums it up.
+ */
+import type { Client, Run } from '@treadle/client';
+import type { RunEvent } from '@treadle/core';
+import { exitCodes } from './setup.ts';
+
+export interface FollowOptions {
+  readonly client: Client;
+  readonly id: string;
+  readonly json: boolean;
+  readonly write: (text: string) => void;
+  readonly after?: number;
+}
+
+/** Prints events until the run has ended; answers the run. With `json`, one event per line. */
+export async function follow({ client, id, json, write, after = 0 }: FollowOptions): Promise<Run> {
+  const print = createPrinter(write);
+  for await (const event of client.events(id, { after })) {
+    if (json) write(`${JSON.stringify(event)}\n`);
+    else print(event);
+  }
+  return client.run(id);
+}
+
+/** Status, turns, tokens, time. */
+export function summary(run: Run): string {
+  const seconds = run.ended_at === null ? 0 : (Date.parse(run.ended_at) - Date.parse(run.created_at)) / 1000;
+  const tokens = run.usage.input_tokens + run.usage.output_tokens;
+  const reason = run.stop_reason === null ? '' : ` (${run.stop_reason})`;
+  const failure = run.error === null ? '' : `\n${run.error.message} ${run.error.detail}`;
+  return `${run.id} ${run.status}${reason}: ${run.turn_number} turns, ${run.tool_calls} tool calls, ${tokens} tokens, ${seconds.toFixed(1)} s${failure}`;
+}
+
+export function exitCodeOf(run: Run): number {
+  return ['expired', 'failed', 'cancelled'].includes(run.status) ? exitCodes.runDidNotComplete : exitCodes.done;
+}
+
+/** Increments are shown as they come; the final text only as far as it was not. */
+function createPrinter(write: (text: string) => void): (event: RunEvent) => void {
+  let shown = '';
+  return (event) => {
+    if (event.type === 'turn_start') shown = '';
+    if (event.type === 'assistant_text') {
+      const rest = event.is_final && event.content.startsWith(shown) ? event.content.slice(shown.length) : event.is_final ? `\n${event.content}` : event.content;
+      shown += rest;
+      write(event.is_final ? `${rest}\n` : rest);
+      return;
+    }
+    const line = lineOf(event);
+    if (line !== null) write(`${line}\n`);
+  };
+}
+
+function lineOf(event: RunEvent): string | null {
+  switch (event.type) {
+    case 'run_created': return `run      ${event.run_id} of ${event.agent}`;
+    case 'turn_start': return `turn ${event.turn_number}${event.attempt > 1 ? `, attempt ${event.attempt}` : ''}`;
+    case 'model_request': return `  model  ${event.model}${event.provider === 'scripted' ? ' (the built-in scripted stand-in, not a language model)' : ''}`;
+    case 'tools_changed': return event.problems.length === 0 ? null : event.problems.map((problem) => `  tools  ${problem}`).join('\n');
+    case 'tool_use': return `  call   ${event.tool_name} ${clip(JSON.stringify(event.tool_input), 120)}`;
+    case 'tool_result': return `  ${event.is_error ? 'error ' : 'result'} ${clip(event.content.replace(/\s+/g, ' ').trim(), 120)}`;
+    case 'error': return `  error  ${event.error_type} → ${event.action}${event.retry_in ? ` in ${event.retry_in} s` : ''}: ${clip(event.detail, 120)}`;
+    case 'steer': return `  steer  ${event.content}`;
+    case 'state_change': return event.new === 'paused' ? `  paused (${event.reason})` : null;
+    case 'run_end': return `end      ${event.status}: ${event.stop_reason}`;
+    case 'max_iterations': return `  limit  ${event.limit}: ${event.summary}`;
+    case 'user_message':
+    case 'assistant_text':
+    case 'assistant_thinking':
+    case 'final_response':
+    case 'turn_end': return null;
+  }
+}
+
+function clip(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+}

@@ -1,0 +1,55 @@
+/**
+ * What every process starts from: the environment and the configuration file, both checked whole before anything is connected.
+ */
+import { join } from 'node:path';
+import { builtinConfig, environmentSecrets, loadConfig, readEnvironment, type LoadedConfig, type Settings } from '@treadle/config';
+
+export const projectRoot = join(import.meta.dirname, '../../..');
+
+/** A command ends with this exit code and, on standard error, these lines. */
+export class CommandFailed extends Error {
+  readonly exitCode: number;
+
+  constructor(exitCode: number, lines: readonly string[]) {
+    super(lines.join('\n'));
+    this.name = 'CommandFailed';
+    this.exitCode = exitCode;
+  }
+}
+
+export const exitCodes = { done: 0, runDidNotComplete: 1, badUsage: 2, unreachable: 3 } as const;
+
+export interface Setup {
+  readonly settings: Settings;
+  readonly config: LoadedConfig;
+  /** The configuration file, or `built-in`. */
+  readonly source: string;
+  /** Values that must never be shown. */
+  readonly secrets: readonly string[];
+}
+
+/** Throws `CommandFailed` with every fault of environment and configuration, exit code 2. */
+export async function loadSetup(env: NodeJS.ProcessEnv, options: { readonly configPath?: string | undefined } = {}): Promise<Setup> {
+  const environment = readEnvironment(env);
+  const settings = environment.type === 'ok' ? environment.settings : null;
+  const outcome = await loadConfig({
+    path: options.configPath ?? env.TREADLE_CONFIG ?? undefined, cwd: process.cwd(), env,
+    builtin: builtinConfig({
+      ...(settings?.ollamaHost == null ? {} : { ollamaHost: settings.ollamaHost }),
+      ...(settings?.ollamaModel == null ? {} : { ollamaModel: settings.ollamaModel }),
+      docsFolder: env.TREADLE_DOCS ?? join(projectRoot, 'docs'), filesystemServer: filesystemServer(),
+    }),
+  });
+  const faults = [
+    ...(environment.type === 'invalid' ? environment.problems.map((each) => `${each.name}: ${each.problem}`) : []),
+    ...(outcome.type === 'invalid' ? outcome.problems.map((each) => `${outcome.source}: ${each.path === '' ? '' : `${each.path}: `}${each.problem}`) : []),
+  ];
+  if (environment.type === 'ok' && environment.settings.archiveMode === 'strict') faults.push('ARCHIVE_MODE: strict is not supported yet; expected async');
+  if (faults.length > 0 || settings === null || outcome.type === 'invalid') throw new CommandFailed(exitCodes.badUsage, faults);
+  return { settings, config: outcome.config, source: outcome.source, secrets: [...environmentSecrets(env), ...outcome.config.secrets] };
+}
+
+/** The public MCP filesystem server, run with this very Node.js. */
+function filesystemServer(): { command: string; args: string[] } {
+  return { command: process.execPath, args: [join(projectRoot, 'node_modules/@modelcontextprotocol/server-filesystem/dist/index.js')] };
+}

@@ -1,0 +1,107 @@
+/**
+ * The embedded stack's own Redis: a child in a process group of its own, so that Ctrl-C does not reach it before the workers
+ * have drained; every write fsynced before it is answered.
+ *
+ * Owns: the child, its data folder, and `redis.json` beside it, by which a later start finds a server that a killed stack
+ * left behind.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { connectRedis } from '@treadle/run-store';
+import { ensureRedisServer } from '../redis-server.ts';
+
+export interface RedisProcess {
+  readonly url: string;
+  readonly pid: number;
+  /** Resolves when the server has gone by itself. */
+  readonly exited: Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts a server on a free port of 127.0.0.1 with its data under `dir`. Throws with its log's place when it does not come up. */
+export async function startRedis(dir: string): Promise<RedisProcess> {
+  const data = join(dir, 'redis');
+  mkdirSync(data, { recursive: true });
+  const note = join(dir, 'redis.json');
+  await stopLeftOver(note, data);
+  const port = await freePort();
+  const log = join(dir, 'redis.log');
+  const settings = [
+    '--port', String(port), '--bind', '127.0.0.1', '--dir', data, '--appendonly', 'yes', '--appendfsync', 'always', '--no-appendfsync-on-rewrite', 'no',
+    '--save', '', '--maxmemory-policy', 'noeviction', '--daemonize', 'no',
+  ];
+  const child = spawn(ensureRedisServer(), settings, { stdio: ['ignore', openSync(log, 'a'), openSync(log, 'a')], detached: true });
+  const exited = new Promise<void>((resolve) => { child.once('exit', () => { resolve(); }); child.once('error', () => { resolve(); }); });
+  const url = `redis://127.0.0.1:${port}`;
+  if (!await answers(url, exited)) {
+    child.kill('SIGKILL');
+    throw new Error(`the embedded Redis did not start; its log is ${log}`);
+  }
+  const pid = child.pid ?? 0;
+  writeFileSync(note, JSON.stringify({ pid, port }));
+  return { url, pid, exited, stop: async () => { await stop(child, exited); rmSync(note, { force: true }); } };
+}
+
+async function stop(child: ChildProcess, exited: Promise<void>): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => { child.kill('SIGKILL'); }, 10_000);
+  await exited;
+  clearTimeout(timer);
+}
+
+/** A stack that was killed hard leaves its Redis running. It is ours only if it answers on the noted port with this data folder. */
+async function stopLeftOver(note: string, data: string): Promise<void> {
+  let noted: { pid: number; port: number };
+  try {
+    noted = JSON.parse(readFileSync(note, 'utf8')) as typeof noted;
+  } catch {
+    return;
+  }
+  const redis = connectRedis(`redis://127.0.0.1:${noted.port}`, { role: 'api' });
+  try {
+    await ready(redis);
+    const [, dir] = await redis.config('GET', 'dir') as [string, string];
+    if (dir !== data) return;
+    process.kill(noted.pid, 'SIGTERM');
+    await gone(noted.pid);
+  } catch {
+    // Nobody is there.
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function gone(pid: number): Promise<void> {
+  for (let tries = 0; tries < 100; tries++) {
+    try { process.kill(pid, 0); } catch { return; }
+    await new Promise((resolve) => { setTimeout(resolve, 100); });
+  }
+}
+
+async function answers(url: string, exited: Promise<void>): Promise<boolean> {
+  const redis = connectRedis(url, { role: 'command' });
+  try {
+    return await Promise.race([redis.ping().then(() => true), exited.then(() => false)]);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function ready(redis: ReturnType<typeof connectRedis>): Promise<void> {
+  if (redis.status === 'ready') return;
+  await new Promise<void>((resolve, reject) => {
+    redis.once('ready', resolve);
+    redis.once('error', reject);
+  });
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => { server.close(resolve); });
+  return port;
+}

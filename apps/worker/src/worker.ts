@@ -1,0 +1,187 @@
+/**
+ * A worker process: takes jobs, executes one turn for each, and does its share of the store's upkeep.
+ *
+ * Owns: its connections, the runs in its hands, its ticks. States: running → draining → stopped.
+ * Holds nothing between jobs that another worker could not find in the store.
+ */
+import type { RunState } from '@treadle/core';
+import { functionTools, mcpServers, modelConnections, toolPolicies, type LoadedConfig, type Settings } from '@treadle/config';
+import {
+  archiveRun, executeTurn, finishRun, HeldRuns, IncrementWriter, WarmRuns, type Archive, type Job, type JobOutcome, type RunStore, type TurnDeps,
+} from '@treadle/engine';
+import { openArchive } from '@treadle/event-archive';
+import { createModelGateway } from '@treadle/models';
+import { consumeJobs, queueDepths, turnJobs } from '@treadle/queue';
+import { connectRedis, createRedisClock, createRunStore, inspectRedis, type RedisClock } from '@treadle/run-store';
+import { createMetrics, observeEvent, watchEventLoop, type Logger, type Metrics } from '@treadle/telemetry';
+import { createToolRunner, type OpenToolRunner } from '@treadle/tools';
+import type { Redis } from 'ioredis';
+import { uuidv7 } from 'uuidv7';
+import { createTicks, type Ticks } from './ticks.ts';
+
+/** How often, ms. */
+const every = { watch: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000 } as const;
+/** When the pump looks again at a run that has a job, ms. */
+const graceMs = 10_000;
+
+export interface WorkerSetup {
+  readonly settings: Settings;
+  readonly config: LoadedConfig;
+  readonly logger: Logger;
+  readonly redisUrl: string;
+  /** Where the file archive lies, if no bucket is set. */
+  readonly archiveDir: string;
+  /** The worker's name in events. */
+  readonly name: string;
+  readonly poisonLimit: number;
+}
+
+export interface RunningWorker {
+  readonly metrics: Metrics;
+  /** Empty when it can work. */
+  problems(): Promise<string[]>;
+  /** Takes no new job, lets turns end within `timeoutMs`, then hands the rest back. */
+  drain(timeoutMs: number): Promise<void>;
+}
+
+/** Throws when Redis does not answer at the start or is unfit (an eviction policy that would lose runs). */
+export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
+  const { settings, logger } = setup;
+  const onError = (error: Error): void => { logger.warn({ err: error }, 'redis'); };
+  const redis = connectRedis(setup.redisUrl, { role: 'command', onError });
+  await checkRedis(redis, logger);
+  const clock = await createRedisClock(redis);
+  const store = createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards, graceMs });
+  const { archive, description } = openArchive({
+    bucket: settings.s3Bucket, endpoint: settings.s3Endpoint, region: settings.s3Region, access_key_id: settings.s3AccessKeyId,
+    secret_access_key: settings.s3SecretAccessKey, prefix: settings.s3Prefix ?? '', dir: setup.archiveDir,
+  });
+  const metrics = createMetrics();
+  const tools = createToolRunner({ functions: functionTools(setup.config), mcpServers: mcpServers(setup.config), policies: toolPolicies(setup.config) });
+  const held = new HeldRuns(store);
+  const deps = turnDeps(setup, { store, clock, archive, tools, held, metrics });
+  const archiving = { store, archive, options: archiveOptions(settings) };
+  const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
+    concurrency: settings.workerConcurrency, leaseMs: settings.leaseMs, onError: (error) => { logger.warn({ err: error }, 'queue'); },
+    handler: (job, signal) => handle(job, signal, { deps, archiving }),
+  });
+  const ticks = createTicks((name, error) => { logger.warn({ err: error, duty: name }, 'a duty failed; it is tried again'); });
+  addDuties(ticks, { settings, store, held, clock, archiving, metrics, redis });
+  logger.info({ archive: description, shards: settings.shards, concurrency: settings.workerConcurrency }, 'worker ready');
+
+  const stopWatching = watchEventLoop(metrics);
+
+  const pool: Pool = { stopWatching, redis, consumer, ticks, held, tools, models: deps.models };
+  return { metrics, problems: () => problemsOf(redis), drain: (timeoutMs) => drain(pool, timeoutMs) };
+}
+
+interface Parts {
+  readonly store: RunStore; readonly clock: RedisClock; readonly archive: Archive; readonly tools: OpenToolRunner; readonly held: HeldRuns; readonly metrics: Metrics;
+}
+
+type ModelDeps = TurnDeps & { readonly models: ReturnType<typeof createModelGateway> };
+
+function turnDeps(setup: WorkerSetup, parts: Parts): ModelDeps {
+  const random = { uuid: uuidv7, jitter: Math.random };
+  const connections = Object.fromEntries(Object.entries(modelConnections(setup.config)).map(([name, { api_key, ...connection }]) =>
+    [name, { ...connection, ...(api_key === null ? {} : { api_key }), total_timeout_ms: maxModelCallMs }]));
+  return {
+    store: parts.store, clock: parts.clock, random, warm: new WarmRuns(), worker: setup.name, tools: parts.tools, archive: parts.archive, held: parts.held,
+    models: createModelGateway({ connections, clock: parts.clock }),
+    increments: new IncrementWriter({ store: parts.store, random }),
+    limits: { poison: setup.poisonLimit, nudges: 5 },
+    onCommitted: (events, state) => { for (const event of events) observeEvent(parts.metrics, event, contextOf(state)); },
+  };
+}
+
+function contextOf(state: RunState) {
+  return { agent: state.agent, chain: state.spec?.chain.name ?? '', model: state.model, tools: (state.tools ?? []).map((tool) => tool.name) };
+}
+
+/** A call is bounded by its turn; this is the watchdog's last resort. */
+const maxModelCallMs = 3_600_000;
+
+function archiveOptions(settings: Settings) {
+  return { segment_events: 500, keep_events: 200, retention_ms: settings.retentionHours * 3_600_000 };
+}
+
+interface Handling { readonly deps: TurnDeps; readonly archiving: Parameters<typeof finishRun>[0] }
+
+async function handle(job: Job, signal: AbortSignal, { deps, archiving }: Handling): Promise<JobOutcome> {
+  if (job.type === 'finish') {
+    await finishRun(archiving, job.run_id);
+    return 'done';
+  }
+  return await executeTurn(deps, job, signal) === 'done' ? 'done' : 'hand_back';
+}
+
+interface Duties {
+  readonly settings: Settings; readonly store: RunStore; readonly held: HeldRuns; readonly clock: RedisClock; readonly metrics: Metrics; readonly redis: Redis;
+  readonly archiving: Parameters<typeof archiveRun>[0];
+}
+
+function addDuties(ticks: Ticks, { settings, store, held, clock, archiving, metrics, redis }: Duties): void {
+  const shards = Array.from({ length: settings.shards }, (_, shard) => shard);
+  ticks.add('watch', every.watch, () => held.watch());
+  ticks.add('clock', every.clock, () => clock.refresh());
+  ticks.add('queue depth', every.queueDepth, async () => {
+    for (const { shard, waiting, active } of await queueDepths(redis, { prefix: settings.prefix, shards: settings.shards })) {
+      metrics.queueDepth.set({ queue: `turns-${shard}`, state: 'waiting' }, waiting);
+      metrics.queueDepth.set({ queue: `turns-${shard}`, state: 'active' }, active);
+    }
+  });
+  for (const shard of shards) {
+    ticks.add(`pump ${shard}`, every.pump, async () => {
+      await store.pump(shard, { limit: 200, grace_ms: graceMs });
+    });
+    ticks.add(`archive ${shard}`, every.archive, async () => {
+      const due = await store.dueForArchive(shard, { limit: 50, retry_ms: 10_000 });
+      for (const run_id of due) {
+        const written = await archiveRun(archiving, run_id).catch((error: unknown) => {
+          metrics.archiveSegments.inc({ outcome: 'failed' });
+          throw error;
+        });
+        if (written > 0) metrics.archiveSegments.inc({ outcome: 'ok' });
+      }
+    });
+  }
+}
+
+async function checkRedis(redis: Redis, logger: Logger): Promise<void> {
+  const { problems } = await inspectRedis(redis);
+  for (const each of problems.filter((problem) => problem.severity === 'warning')) logger.warn({ mend: each.mend }, each.problem);
+  const unfit = problems.find((problem) => problem.severity === 'error');
+  if (unfit !== undefined) throw new UnfitRedis(`${unfit.problem} (${unfit.mend})`);
+}
+
+/** Redis answers, but would lose accepted runs. */
+export class UnfitRedis extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'UnfitRedis';
+  }
+}
+
+async function problemsOf(redis: Redis): Promise<string[]> {
+  const silent = new Promise<string[]>((resolve) => { setTimeout(() => resolve(['Redis does not answer']), 1500).unref(); });
+  return Promise.race([redis.ping().then(() => [], (error: unknown) => [`Redis: ${String(error)}`]), silent]);
+}
+
+interface Pool {
+  readonly redis: Redis; readonly consumer: ReturnType<typeof consumeJobs>; readonly ticks: Ticks; readonly held: HeldRuns; readonly tools: OpenToolRunner;
+  readonly models: ReturnType<typeof createModelGateway>; readonly stopWatching: () => void;
+}
+
+async function drain(pool: Pool, timeoutMs: number): Promise<void> {
+  const closed = pool.consumer.close();
+  const timer = setTimeout(() => { pool.held.drain(); }, timeoutMs);
+  // A tool that ignores its signal is left behind: its call is in doubt, and the next worker says so.
+  const bound = new Promise<void>((resolve) => { setTimeout(resolve, timeoutMs + 5000).unref(); });
+  await Promise.race([closed, bound]);
+  clearTimeout(timer);
+  await Promise.race([pool.ticks.stop(), bound]);
+  await pool.tools.close();
+  pool.models.close();
+  pool.stopWatching();
+  pool.redis.disconnect();
+}
