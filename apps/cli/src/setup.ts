@@ -33,11 +33,11 @@ export async function loadSetup(env: NodeJS.ProcessEnv, options: { readonly conf
   const environment = readEnvironment(env);
   const settings = environment.type === 'ok' ? environment.settings : null;
   const outcome = await loadConfig({
-    path: options.configPath ?? env.TREADLE_CONFIG ?? undefined, cwd: process.cwd(), env,
+    path: options.configPath ?? settings?.configPath ?? undefined, cwd: process.cwd(), env,
     builtin: builtinConfig({
       ...(settings?.ollamaHost == null ? {} : { ollamaHost: settings.ollamaHost }),
       ...(settings?.ollamaModel == null ? {} : { ollamaModel: settings.ollamaModel }),
-      docsFolder: env.TREADLE_DOCS ?? join(projectRoot, 'docs'), filesystemServer: filesystemServer(),
+      docsFolder: settings?.docsFolder ?? join(projectRoot, 'docs'), filesystemServer: filesystemServer(),
     }),
   });
   const faults = [

@@ -7,7 +7,7 @@
 import type { RunState } from '@treadle/core';
 import { functionTools, mcpServers, modelConnections, toolPolicies, type LoadedConfig, type Settings } from '@treadle/config';
 import {
-  archiveRun, executeTurn, finishRun, HeldRuns, IncrementWriter, WarmRuns, type Archive, type Job, type JobOutcome, type RunStore, type TurnDeps,
+  archiveDue, executeTurn, finishRun, HeldRuns, IncrementWriter, WarmRuns, type Archive, type ArchiveDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { createModelGateway } from '@treadle/models';
@@ -63,7 +63,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const archiving = { store, archive, options: archiveOptions(settings) };
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
     concurrency: settings.workerConcurrency, leaseMs: settings.leaseMs, onError: (error) => { logger.warn({ err: error }, 'queue'); },
-    handler: (job, signal) => handle(job, signal, { deps, archiving }),
+    handler: (job, signal) => handle(deps, job, signal),
   });
   const ticks = createTicks((name, error) => { logger.warn({ err: error, duty: name }, 'a duty failed; it is tried again'); });
   addDuties(ticks, { settings, store, held, clock, archiving, metrics, redis });
@@ -105,11 +105,9 @@ function archiveOptions(settings: Settings) {
   return { segment_events: 500, keep_events: 200, retention_ms: settings.retentionHours * 3_600_000 };
 }
 
-interface Handling { readonly deps: TurnDeps; readonly archiving: Parameters<typeof finishRun>[0] }
-
-async function handle(job: Job, signal: AbortSignal, { deps, archiving }: Handling): Promise<JobOutcome> {
+async function handle(deps: TurnDeps, job: Job, signal: AbortSignal): Promise<JobOutcome> {
   if (job.type === 'finish') {
-    await finishRun(archiving, job.run_id);
+    await finishRun(deps, job.run_id);
     return 'done';
   }
   return await executeTurn(deps, job, signal) === 'done' ? 'done' : 'hand_back';
@@ -117,7 +115,7 @@ async function handle(job: Job, signal: AbortSignal, { deps, archiving }: Handli
 
 interface Duties {
   readonly settings: Settings; readonly store: RunStore; readonly held: HeldRuns; readonly clock: RedisClock; readonly metrics: Metrics; readonly redis: Redis;
-  readonly archiving: Parameters<typeof archiveRun>[0];
+  readonly archiving: ArchiveDeps;
 }
 
 function addDuties(ticks: Ticks, { settings, store, held, clock, archiving, metrics, redis }: Duties): void {
@@ -135,13 +133,12 @@ function addDuties(ticks: Ticks, { settings, store, held, clock, archiving, metr
       await store.pump(shard, { limit: 200, grace_ms: graceMs });
     });
     ticks.add(`archive ${shard}`, every.archive, async () => {
-      const due = await store.dueForArchive(shard, { limit: 50, retry_ms: 10_000 });
-      for (const run_id of due) {
-        const written = await archiveRun(archiving, run_id).catch((error: unknown) => {
-          metrics.archiveSegments.inc({ outcome: 'failed' });
-          throw error;
-        });
-        if (written > 0) metrics.archiveSegments.inc({ outcome: 'ok' });
+      try {
+        const archived = await archiveDue(archiving, shard, { limit: 100, concurrency: 8, retry_ms: 5000 });
+        if (archived > 0) metrics.archiveSegments.inc({ outcome: 'ok' }, archived);
+      } catch (error) {
+        metrics.archiveSegments.inc({ outcome: 'failed' });
+        throw error;
       }
     });
   }

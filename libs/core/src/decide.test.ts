@@ -41,7 +41,7 @@ const pinned: EventBody = { type: 'tools_changed', tools: [tool('look'), tool('w
 const asked: EventBody[] = [running, pinned, turn()];
 
 const claimed = (over: Partial<TurnInput & { type: 'turn_claimed' }> = {}): TurnInput => ({
-  type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, begun: [], tools: null, tool_problems: [], commands: [], ...over });
+  type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, begun: [], tools: null, tool_problems: [], commands: [], ...over });
 const reply = (over: Partial<ModelReply> = {}): ModelReply => ({
   text: '', thinking: '', provider_data: null, calls: [], finish: 'stop', finish_raw: 'stop', usage: noUsage, ...over });
 const replied = (said: Partial<ModelReply>, commands: Command[] = []): TurnInput => ({
@@ -117,6 +117,13 @@ describe('a claim', () => {
     expect(when(paused, claimed())).toEqual({ events: [], effect: { type: 'pause' } });
     const decision = when(paused, claimed({ commands: [{ type: 'resume', input: 'go on' }], tools: [] }));
     expect(types(decision)).toEqual(['state_change', 'user_message', 'tools_changed', 'turn_start', 'model_request']);
+  });
+
+  test('of a run woken early notes what woke it and waits again', () => {
+    const waiting = given({}, ['m1'], ...asked, { type: 'turn_end', duration: 1, usage: noUsage });
+    const decision = when(waiting, claimed({ wait_ms: 700, commands: [{ type: 'steer', text: 'hurry' }] }));
+    expect(decision).toEqual({ events: [{ type: 'steer', content: 'hurry' }], effect: { type: 'hand_over', delay_ms: 700 } });
+    expect(end(when(waiting, claimed({ wait_ms: 700, commands: [{ type: 'cancel' }] })))).toBe('cancelled: interrupted');
   });
 
   test('pauses a run before the model is asked', () => {

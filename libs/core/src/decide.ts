@@ -42,6 +42,8 @@ function decideClaimed(state: RunState, input: TurnClaimed): Decision {
   }
   const running: RunState = { ...state, status: 'running' };
   if (wishes.pause) return pause(events);
+  // What woke it is in the log now; what it waits for (a provider's Retry-After) has not come yet.
+  if (input.wait_ms > 0 && state.status === 'running') return { events, effect: { type: 'hand_over', delay_ms: input.wait_ms } };
 
   const steered = wishes.events.length > 0;
   if (state.candidate !== null && !steered) return finishAnswer(running, state.candidate, events);

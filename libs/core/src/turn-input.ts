@@ -65,6 +65,8 @@ export interface TurnClaimed extends Told {
   /** How often the pump had to ring again in a row. */
   readonly nudges: number;
   readonly nudge_limit: number;
+  /** A command woke the run before its time; so long it still has to wait, ms. */
+  readonly wait_ms: number;
   /** What became of open calls that an earlier claim had begun, should the run end now: the ledger's word. */
   readonly begun: readonly SettledCall[];
   /** The tools to pin; null when the run has them. */

@@ -34,6 +34,37 @@ export async function archiveRun(deps: ArchiveDeps, run_id: string): Promise<num
   }
 }
 
+export interface ArchivingRound {
+  /** Runs that are looked at, at most. */
+  readonly limit: number;
+  /** Runs in the archive's hands at once. */
+  readonly concurrency: number;
+  /** When a run that failed comes up again, ms. */
+  readonly retry_ms: number;
+}
+
+/**
+ * Archives the runs of a shard whose time has come; answers how many runs had something new. After the first failure
+ * no further run is begun: an archive that is away is asked about once a round, not once a run. Throws that failure.
+ */
+export async function archiveDue(deps: ArchiveDeps, shard: number, round: ArchivingRound): Promise<number> {
+  const due = [...await deps.store.dueForArchive(shard, round)];
+  let archived = 0;
+  let failure: unknown = null;
+  const hand = async (): Promise<void> => {
+    for (let run_id = due.shift(); run_id !== undefined && failure === null; run_id = due.shift()) {
+      try {
+        if (await archiveRun(deps, run_id) > 0) archived++;
+      } catch (error) {
+        failure ??= error;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: round.concurrency }, hand));
+  if (failure !== null) throw failure instanceof Error ? failure : new Error(String(failure));
+  return archived;
+}
+
 async function putRange(deps: ArchiveDeps, range: SealedRange): Promise<void> {
   const count = range.last_seq - range.first_seq + 1;
   const stored = await deps.store.events(range.run_id, range.first_seq - 1, count);

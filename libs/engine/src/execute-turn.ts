@@ -118,7 +118,7 @@ async function claimedInput(deps: TurnDeps, { hold, claimed }: Held, calls: Tool
   const catalogue = pinned ? null : await deps.tools.catalogue(specOf(hold.state));
   return {
     type: 'turn_claimed', worker: deps.worker, deliveries: claimed.deliveries, poison_limit: deps.limits.poison, nudges: claimed.nudges,
-    nudge_limit: deps.limits.nudges, begun: calls.begunEarlier(), tools: catalogue?.tools ?? null, tool_problems: catalogue?.problems ?? [], commands: [],
+    nudge_limit: deps.limits.nudges, wait_ms: claimed.wait_ms, begun: calls.begunEarlier(), tools: catalogue?.tools ?? null, tool_problems: catalogue?.problems ?? [], commands: [],
   };
 }
 

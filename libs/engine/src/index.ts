@@ -9,7 +9,7 @@ export type {
   WatchReply, WatchRequest,
 } from './ports/run-store.ts';
 export type { ToolCatalogue, ToolRun, ToolRunner, ToolRunResult } from './ports/tool-runner.ts';
-export { archiveRun, type ArchiveDeps, type ArchiveOptions } from './archive-run.ts';
+export { archiveDue, archiveRun, type ArchiveDeps, type ArchiveOptions } from './archive-run.ts';
 export { createRun, mintRunId, type CreateDeps, type CreateOptions, type NewRun } from './create-run.ts';
 export { executeTurn, type DeliveryLimits, type TurnDeps, type TurnOutcome } from './execute-turn.ts';
 export { finishRun } from './finish-run.ts';

@@ -17,6 +17,9 @@ import type { LedgerWrite } from './ports/run-store.ts';
 /** How long a finished call waits for its siblings before its result is written alone, ms. */
 const gatherMs = 25;
 
+/** How long a result waits for its whole to be stored, ms. */
+const blobMs = 3000;
+
 const reports = {
   in_doubt: 'The outcome of this call is unknown: it was started before an interruption and may or may not have happened. '
     + 'It was not repeated. Check before you try again.',
@@ -151,7 +154,9 @@ export class ToolCalls {
   async #capped(text: string): Promise<Pick<SettledCall, 'content' | 'truncated_bytes' | 'blob'>> {
     const capped = capText(text, this.#hold.state.limits.max_observation_bytes);
     if (capped.truncated_bytes === 0) return { content: capped.text };
-    const blob = await this.#deps.archive.putBlob(this.#hold.claim.run_id, new TextEncoder().encode(text)).catch(() => null);
+    const put = this.#deps.archive.putBlob(this.#hold.claim.run_id, new TextEncoder().encode(text)).catch(() => null);
+    // An archive that is away costs the run the whole of this observation, not its time.
+    const blob = await Promise.race([put, pause(blobMs).then(() => null)]);
     return { content: capped.text, truncated_bytes: capped.truncated_bytes, ...(blob === null ? {} : { blob }) };
   }
 

@@ -16,7 +16,8 @@ export function createTurnStore(parts: StoreParts): TurnStore {
       case 'missing': case 'stale': case 'ended': return { type: reply[0] };
       case 'claimed': return {
         type: 'claimed', epoch: Number(reply[1]), last_seq: Number(reply[2]), deliveries: Number(reply[3]), nudges: Number(reply[4]),
-        inbox_in: Number(reply[5]), inbox: inboxOf(reply[6] as unknown[]), ledger: ledgerOf(reply[7] as unknown[]), stored: storedOf(reply[8]),
+        wait_ms: Number(reply[5]), inbox_in: Number(reply[6]), inbox: inboxOf(reply[7] as unknown[]), ledger: ledgerOf(reply[8] as unknown[]),
+        stored: storedOf(reply[9]),
       };
       default: throw unknownReply('claim', reply);
     }

@@ -45,8 +45,12 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     role: 'worker', name: `worker-${index + 1}`, onDeath,
     env: { ...env, METRICS_PORT: String(metricsPort === 0 ? 0 : metricsPort + index) },
   }));
-  const stop = (): Promise<void> => stopAll({ api, workers, redis }, options.settings.drainTimeoutMs);
-  redis?.exited.then(() => { options.onNews('the embedded Redis has ended'); }).catch(() => undefined);
+  let stopping = false;
+  const stop = (): Promise<void> => {
+    stopping = true;
+    return stopAll({ api, workers, redis }, options.settings.drainTimeoutMs);
+  };
+  redis?.exited.then(() => { if (!stopping) options.onNews('the embedded Redis has ended: nothing can run until the stack is started again'); }).catch(() => undefined);
   try {
     const [apiReady, ...workersReady] = await Promise.all([api.ready, ...workers.map((worker) => worker.ready)]);
     const ready = workersReady.map(({ url }, index) => ({ get pid() { return workers[index]?.pid; }, metricsUrl: url }));

@@ -41,6 +41,7 @@ export const environmentTable = {
   archiveMode: required('ARCHIVE_MODE', 'async', { meaning: 'strict: nothing is shown, and no tool begun, before the archive has it', parse: oneOf('async', 'strict') }),
   ollamaHost: optional('OLLAMA_HOST', { meaning: 'Ollama of the built-in configuration', parse: ollamaHost }),
   ollamaModel: optional('OLLAMA_MODEL', { meaning: 'model of the built-in configuration', parse: anyText }),
+  docsFolder: optional('TREADLE_DOCS', { meaning: 'folder that the built-in agent answers from; unset = the documentation of Treadle', parse: anyText }),
   configPath: optional('TREADLE_CONFIG', { meaning: 'path of the configuration file', parse: anyText }),
   host: required('HOST', '127.0.0.1', { meaning: 'address the API listens on', parse: listenHost }),
   port: required('PORT', 8080, { meaning: 'port of the API; 0 = any free one', parse: wholeNumber(0, 65_535) }),

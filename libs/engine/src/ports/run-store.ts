@@ -8,7 +8,8 @@
  * S3  `claim` hands out a run only for the current job number while that job is live, raises the epoch by one, and answers
  *     the same claim id again with the same epoch, raising nothing.
  * S4  A commit whose next is `wait`, `pause` or `end` is refused as `inbox_changed` while a command is in the inbox that the
- *     claimant has not seen (`inbox_seen`). So no accepted command and no wake-up is lost.
+ *     claimant has not seen (`inbox_seen`). So no accepted command and no wake-up is lost. Such a commit applies what it has seen
+ *     (`applies_inbox`): a command that is seen, not applied and left behind would wake nobody.
  * S5  Events, state, messages, ledger, inbox and the next job are written together or not at all. The next job exists before
  *     the answer.
  * S6  `create` and `command` do nothing after `not_after` (store's clock), whenever they arrive.
@@ -83,6 +84,8 @@ export interface Claimed {
   readonly ledger: readonly LedgerEntry[];
   readonly deliveries: number;
   readonly nudges: number;
+  /** How long the run still had to wait when a command woke it, ms; 0 when nothing is waited for. */
+  readonly wait_ms: number;
 }
 
 export type ClaimReply =
@@ -98,7 +101,7 @@ export type Next =
   | { readonly type: 'keep' }
   /** Job n+1 is added, ahead of first turns. */
   | { readonly type: 'job' }
-  /** No job until the time has come by the store's clock; then the pump adds n+1. A run woken early waits again. */
+  /** No job until the time has come by the store's clock; then the pump adds n+1. A command wakes the run early; its claim says how long it still had to wait. */
   | { readonly type: 'wait'; readonly delay_ms: number }
   /** No job until a command comes. */
   | { readonly type: 'pause' }

@@ -3,7 +3,7 @@
 -- KEYS  shard (6), run (7)
 -- ARGV  1: JSON { n, claim_id, held: { epoch, claim_id, last_seq } or absent }
 -- Reply missing | stale | ended |
---       claimed, epoch, last_seq, deliveries, nudges, inbox_in, inbox, ledger of the open calls, snapshot (empty: the held one is current)
+--       claimed, epoch, last_seq, deliveries, nudges, ms it still had to wait, inbox_in, inbox, ledger of the open calls, snapshot (empty: the held one is current)
 -- include: ctl
 -- include: claim
 -- include: shard-keys
@@ -31,6 +31,6 @@ for _, id in ipairs(open_calls) do
   if entry then ledger[#ledger + 1] = entry end
 end
 return {
-  'claimed', epoch, ctl.last_seq, deliveries, ctl.nudges, ctl.inbox_in, redis.call('LRANGE', run.inbox, 0, -1), ledger,
+  'claimed', epoch, ctl.last_seq, deliveries, ctl.nudges, math.max(0, num(ctl, 'not_before') - now_ms()), ctl.inbox_in, redis.call('LRANGE', run.inbox, 0, -1), ledger,
   current and {} or stored_state(run, ctl),
 }

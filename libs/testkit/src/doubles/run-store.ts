@@ -21,7 +21,7 @@ interface Run {
   fields: Record<string, string>; generation: number; messages: string[]; events: { seq: number; text: string }[];
   ledger: Record<string, LedgerEntry>; open_calls: readonly string[];
   inbox: InboxEntry[]; inbox_in: number; inbox_done: number; commands: string[];
-  archived_seq: number; sealed: SealedRange | null; due_ms: number | null; held_ms: number | null; archive_ms: number | null; expires_ms: number | null;
+  holder: string; not_before: number; archived_seq: number; sealed: SealedRange | null; due_ms: number | null; held_ms: number | null; archive_ms: number | null; expires_ms: number | null;
 }
 
 export interface MemoryJob { readonly type: 'turn' | 'finish'; readonly run_id: string; readonly n: number; readonly front: number }
@@ -107,11 +107,12 @@ export function createMemoryRunStore(): MemoryRunStore {
     record.claim_id = '';
     record.deliveries = 0;
     record.nudges = 0;
+    record.not_before = 0;
     switch (commit.next.type) {
       case 'job': nextJob(run_id, record, 1); return;
       case 'wait':
         record.job_n++;
-        Object.assign(record, { job_live: false, due_ms: clockMs + commit.next.delay_ms, held_ms: null });
+        Object.assign(record, { job_live: false, due_ms: clockMs + commit.next.delay_ms, not_before: clockMs + commit.next.delay_ms, held_ms: null });
         return;
       case 'pause':
         record.job_n++;
@@ -170,24 +171,26 @@ export function createMemoryRunStore(): MemoryRunStore {
     if (isEnded(record.status)) return { type: 'ended' };
     if (request.n !== record.job_n || !record.job_live) return { type: 'stale' };
     const { held } = request;
-    const current = held !== null && held.epoch === record.epoch && held.claim_id === record.last_commit?.claim_id && held.last_seq === record.last_seq;
+    const current = held !== null && held.epoch === record.epoch && held.claim_id === record.holder && held.last_seq === record.last_seq;
     if (record.claim_id !== request.claim_id) {
       record.epoch++;
       record.deliveries++;
       record.claim_id = request.claim_id;
+      record.holder = request.claim_id;
       record.first_claimed = true;
     }
     return {
       type: 'claimed', epoch: record.epoch, last_seq: record.last_seq, stored: current ? null : stored(record), inbox: [...record.inbox],
       inbox_in: record.inbox_in, ledger: record.open_calls.flatMap((id) => record.ledger[id] ?? []), deliveries: record.deliveries, nudges: record.nudges,
+      wait_ms: Math.max(0, record.not_before - clockMs),
     };
   }
 
   function command(sent: SendCommand): CommandReply {
     const record = run(sent.run_id);
-    if (clockMs > sent.not_after_ms) return { type: 'too_late' };
     if (record === undefined) return { type: 'missing' };
     if (record.commands.includes(sent.command_id)) return { type: 'accepted' };
+    if (clockMs > sent.not_after_ms) return { type: 'too_late' };
     const { type } = sent.command;
     if (isEnded(record.status)) return { type: 'invalid_state', status: record.status };
     if (record.wanted === 'cancel') return type === 'cancel' ? { type: 'accepted' } : { type: 'invalid_state', status: record.status };
@@ -205,8 +208,8 @@ export function createMemoryRunStore(): MemoryRunStore {
   }
 
   function create(request: CreateRun): CreateReply {
-    if (clockMs > request.not_after_ms) return { type: 'too_late' };
     if (run(request.run_id) !== undefined) return { type: 'exists' };
+    if (clockMs > request.not_after_ms) return { type: 'too_late' };
     const scheduled = request.run_at_ms !== null;
     data.runs[request.run_id] = {
       tenant: request.tenant, agent: request.agent, tags: request.tags, priority: request.priority,
@@ -214,7 +217,7 @@ export function createMemoryRunStore(): MemoryRunStore {
       last_seq: request.events.length, last_ts: request.last_ts, last_commit: null, wanted: null, first_claimed: false, scheduled,
       fields: { ...request.changes.fields }, generation: request.changes.generation, messages: [...request.changes.messages],
       events: request.events.map((text, index) => ({ seq: index + 1, text })), ledger: {}, open_calls: [],
-      inbox: [], inbox_in: 0, inbox_done: 0, commands: [], archived_seq: 0, sealed: null,
+      inbox: [], inbox_in: 0, inbox_done: 0, commands: [], holder: '', not_before: request.run_at_ms ?? 0, archived_seq: 0, sealed: null,
       due_ms: request.run_at_ms, held_ms: scheduled ? null : clockMs + graceMs, archive_ms: clockMs + archiveEveryMs, expires_ms: null,
     };
     if (!scheduled) addJob('turn', request.run_id, 1, 1000 + request.priority);
@@ -249,7 +252,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     if (record.sealed !== null) return record.sealed;
     if (record.last_seq === record.archived_seq) return null;
     const last_seq = Math.min(record.last_seq, record.archived_seq + max_events);
-    record.sealed = { run_id, first_seq: record.archived_seq + 1, last_seq, ended: isEnded(record.status) };
+    record.sealed = { run_id, first_seq: record.archived_seq + 1, last_seq, ended: isEnded(record.status) && last_seq === record.last_seq };
     return record.sealed;
   }
 
@@ -315,10 +318,10 @@ export function createMemoryRunStore(): MemoryRunStore {
     ledger: (run_id) => step(() => { const record = run(run_id); return record === undefined ? null : Object.values(record.ledger); }),
     list: (query) => step(() => list(query)),
     reserveKey: (key) => step(() => {
-      if (clockMs > key.not_after_ms) return { type: 'too_late' as const };
       const name = `${key.tenant}\u0000${key.key}`;
       const held = data.keys[name];
-      if (held !== undefined) return { type: 'held' as const, ...held };
+      if (held !== undefined) return { type: held.run_id === key.run_id ? 'reserved' as const : 'held' as const, ...held };
+      if (clockMs > key.not_after_ms) return { type: 'too_late' as const };
       data.keys[name] = { run_id: key.run_id, body_hash: key.body_hash };
       return { type: 'reserved' as const, run_id: key.run_id, body_hash: key.body_hash };
     }),

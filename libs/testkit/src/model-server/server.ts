@@ -59,6 +59,8 @@ export interface ModelServerOptions {
   readonly strict?: boolean;
   /** What `/api/tags` and `/api/show` tell. */
   readonly models?: readonly ServedModel[];
+  /** Default any free one; a server that comes back takes the port it had. */
+  readonly port?: number;
 }
 
 export interface ModelServer {
@@ -105,7 +107,7 @@ export async function startModelServer(options: ModelServerOptions): Promise<Mod
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
+    server.listen(options.port ?? 0, '127.0.0.1', resolve);
   });
   const { port } = server.address() as AddressInfo;
   return {

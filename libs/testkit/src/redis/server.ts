@@ -2,7 +2,7 @@
  * A real redis-server (or valkey-server) from PATH, for tests: on 127.0.0.1, a free port, a directory of its own.
  *
  * Owns one process and one temporary directory. States: running → stopped (directory gone), or running ↔ killed (it stays).
- * A server that outlives its test is ended with the process that started it.
+ * It ends, and its directory goes, with the process that started it, however that ends.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -70,9 +70,7 @@ async function start(dir: string, port: number, options: RedisServerOptions): Pr
   ];
   let child = await spawned('redis-server', args) ?? await spawned('valkey-server', args);
   if (child === null) throw new Error('neither redis-server nor valkey-server is installed');
-  const leave = (): void => { child?.kill('SIGKILL'); };
-  process.once('exit', leave);
-  child.once('exit', () => process.removeListener('exit', leave));
+  endWithThisProcess(child, dir);
   const deadline = performance.now() + 10_000;
   while (!await answers(port)) {
     if (child.exitCode !== null || performance.now() > deadline) {
@@ -83,6 +81,13 @@ async function start(dir: string, port: number, options: RedisServerOptions): Pr
     await sleep(10);
   }
   return child;
+}
+
+/** A test runner ends its workers by force: a small process waits for the end of a pipe that only this one holds. */
+function endWithThisProcess(server: ChildProcess, dir: string): void {
+  const watcher = spawn('sh', ['-c', 'cat; kill -9 "$0"; rm -rf "$1"', String(server.pid), dir], { stdio: ['pipe', 'ignore', 'ignore'] });
+  watcher.unref();
+  server.once('exit', () => { watcher.kill('SIGKILL'); });
 }
 
 /** Null where there is no such program. */

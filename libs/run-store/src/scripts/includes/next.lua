@@ -3,7 +3,7 @@
 local function follow(run, shard, job_keys, ctl, commit)
   local next_type, now = commit.next.type, now_ms()
   if next_type == 'keep' then return end
-  redis.call('HSET', run.ctl, 'claim', '', 'deliveries', 0, 'nudges', 0)
+  redis.call('HSET', run.ctl, 'claim', '', 'deliveries', 0, 'nudges', 0, 'not_before', 0)
   if next_type == 'job' then
     raise_job(run, shard, job_keys, ctl, { run_id = commit.run_id, urgency = 'begun', look_again = now + commit.grace_ms })
   elseif next_type == 'end' then
@@ -14,7 +14,7 @@ local function follow(run, shard, job_keys, ctl, commit)
     redis.call('ZADD', shard.to_archive, now, commit.run_id)
     add_job(job_keys, 'finish', commit.run_id, 0, 'front', num(ctl, 'priority'))
   else
-    redis.call('HSET', run.ctl, 'job_n', num(ctl, 'job_n') + 1, 'job_live', 0, 'not_before', 0)
+    redis.call('HSET', run.ctl, 'job_n', num(ctl, 'job_n') + 1, 'job_live', 0)
     redis.call('ZREM', shard.held, commit.run_id)
     redis.call('ZREM', shard.due, commit.run_id)
     if next_type == 'wait' then

@@ -25,6 +25,17 @@ export function handoverTests(it: () => Driver): void {
     await it().claim(run_id, 2);
   });
 
+  test('a run that a command wakes before its time is told how long it still had to wait', async () => {
+    const { run_id } = await it().after({ type: 'wait', delay_ms: 60_000 });
+    const steer = { run_id, command_id: 'early', command: { type: 'steer' as const, text: 'x' }, not_after_ms: await it().later() };
+    expect(await it().store.command(steer)).toEqual({ type: 'accepted' });
+    const { claim, claimed } = await it().claim(run_id, 3);
+    expect(claimed.wait_ms).toBeGreaterThan(50_000);
+    expect(claimed.wait_ms).toBeLessThanOrEqual(60_000);
+    await it().commits(it().write(claim, 2, { type: 'job' }, { inbox_seen: 1, applies_inbox: true }));
+    expect((await it().claim(run_id, 4)).claimed.wait_ms).toBe(0);
+  });
+
   test('`pause` has no job, however long', async () => {
     const { run_id } = await it().after({ type: 'pause' }, 'paused');
     await it().under.passTime(it().under.graceMs + 10);

@@ -1,0 +1,121 @@
+/**
+ * The real processes for end-to-end tests: an API and workers as a container would run them, a Redis that fsyncs, the scripted
+ * model server, test tools over MCP with a ledger outside the product.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createClient, type Client } from '@treadle/client';
+import { readLedger, startModelServer, startRedis, testMcpServer, type LedgerLine, type ModelServer, type ModelServerOptions, type RedisServer } from '@treadle/testkit';
+
+export const root = join(import.meta.dirname, '../..');
+const cli = join(root, 'apps/cli/src/main.ts');
+
+export interface Role {
+  readonly url: string;
+  readonly pid: number;
+  readonly output: () => string;
+  kill(signal?: NodeJS.Signals): void;
+  readonly exited: Promise<number | null>;
+}
+
+/** Starts one process and waits until it says that it is ready. Throws with its output when it ends before. */
+export async function startProcess(role: 'api' | 'worker', env: Readonly<Record<string, string>>): Promise<Role> {
+  const child = spawn(process.execPath, [cli, role], { env: { ...bare(), ...env }, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => { output += chunk.toString(); });
+  const exited = new Promise<number | null>((resolve) => { child.once('exit', (code) => { resolve(code); }); });
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once('message', (message) => { resolve((message as { url: string }).url); });
+    void exited.then((code) => { reject(new Error(`${role} ended with ${code ?? 'a signal'}: ${output}`)); });
+  });
+  return { url, pid: child.pid!, output: () => output, kill: (signal = 'SIGKILL') => { child.kill(signal); }, exited };
+}
+
+export interface CommandRun { readonly code: number | null; readonly stdout: string; readonly stderr: string }
+
+/** Runs `treadle …` to its end. */
+export async function treadle(args: readonly string[], options: { readonly env?: Readonly<Record<string, string>>; readonly cwd?: string } = {}): Promise<CommandRun> {
+  const child: ChildProcess = spawn(process.execPath, [cli, ...args], { env: { ...bare(), ...options.env }, cwd: options.cwd ?? root, stdio: ['ignore', 'pipe', 'pipe'] });
+  const out = { stdout: '', stderr: '' };
+  child.stdout?.on('data', (chunk: Buffer) => { out.stdout += chunk.toString(); });
+  child.stderr?.on('data', (chunk: Buffer) => { out.stderr += chunk.toString(); });
+  const code = await new Promise<number | null>((resolve) => { child.once('close', resolve); });
+  return { code, ...out };
+}
+
+/** Nothing of the developer's own settings reaches the processes under test. */
+function bare(): Record<string, string> {
+  return Object.fromEntries(['PATH', 'HOME', 'TMPDIR', 'LANG'].flatMap((name) => process.env[name] === undefined ? [] : [[name, process.env[name]!]]));
+}
+
+export interface Stage {
+  readonly dir: string;
+  readonly redis: RedisServer;
+  readonly model: ModelServer;
+  readonly api: Role;
+  readonly client: Client;
+  readonly env: Readonly<Record<string, string>>;
+  startWorker(over?: Readonly<Record<string, string>>): Promise<Role>;
+  ledger(): LedgerLine[];
+  stop(): Promise<void>;
+}
+
+export interface StageOptions {
+  readonly model: Omit<ModelServerOptions, 'dialect'>;
+  readonly agent?: Readonly<Record<string, unknown>>;
+  readonly tools?: Readonly<Record<string, unknown>>;
+  readonly config?: Readonly<Record<string, unknown>>;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** An API with one agent, `tester`, whose tools are those of the test MCP server; no worker yet. */
+export async function startStage(options: StageOptions): Promise<Stage> {
+  const dir = mkdtempSync(join(tmpdir(), 'treadle-e2e-'));
+  const ledgerFile = join(dir, 'ledger.jsonl');
+  const [redis, model] = await Promise.all([startRedis(), startModelServer({ dialect: 'ollama', ...options.model })]);
+  const config = {
+    models: { small: { provider: 'ollama', model: 'fake', base_url: model.url, context_window: 32_768, max_output_tokens: 1024 } },
+    chains: { default: { models: ['small'] } },
+    mcp_servers: { test: testMcpServer({ ledgerFile }) },
+    tools: options.tools ?? {},
+    agents: { tester: { instructions: 'Test.', chain: 'default', tools: ['test/*'], ...options.agent } },
+    ...options.config,
+  };
+  const configFile = join(dir, 'treadle.config.json');
+  writeFileSync(configFile, JSON.stringify(config));
+  const env = {
+    REDIS_URL: redis.url, ARCHIVE_DIR: join(dir, 'archive'), TREADLE_CONFIG: configFile, PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'warn', TREADLE_LEASE_MS: '2000',
+    ...options.env,
+  };
+  const api = await startProcess('api', env);
+  const started: Role[] = [api];
+  return {
+    dir, redis, model, api, env, client: createClient({ url: api.url, reconnectMs: 50 }), ledger: () => readLedger(ledgerFile),
+    startWorker: async (over = {}) => {
+      const worker = await startProcess('worker', { ...env, ...over });
+      started.push(worker);
+      return worker;
+    },
+    stop: async () => {
+      for (const each of started) each.kill('SIGTERM');
+      const bound = setTimeout(() => { for (const each of started) each.kill(); }, 10_000);
+      await Promise.all(started.map((each) => each.exited));
+      clearTimeout(bound);
+      await Promise.all([model.close(), redis.stop()]);
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Looks again and again until `condition` gives a value; throws with `what` when the time is over. */
+export async function until<T>(what: string, condition: () => Promise<T | undefined | false> | T | undefined | false, timeoutMs = 30_000): Promise<T> {
+  const end = Date.now() + timeoutMs;
+  for (;;) {
+    const value = await condition();
+    if (value !== undefined && value !== false) return value;
+    if (Date.now() > end) throw new Error(`${what}: not within ${timeoutMs} ms`);
+    await new Promise((resolve) => { setTimeout(resolve, 50); });
+  }
+}
