@@ -3,6 +3,7 @@
  */
 import type { EventBody } from './events.ts';
 import type { Content } from './message.ts';
+import { wellFormed } from './well-formed.ts';
 
 export type Command =
   | { readonly type: 'cancel' }
@@ -34,7 +35,7 @@ export function wishesOf(commands: readonly Command[]): Wishes {
       case 'resume':
         pause = false;
         resume = true;
-        if (command.input !== undefined) events.push({ type: 'user_message', content: command.input });
+        if (command.input !== undefined) events.push({ type: 'user_message', content: wellFormed(command.input) });
         break;
       case 'steer': events.push({ type: 'steer', content: command.text.toWellFormed() }); break;
     }

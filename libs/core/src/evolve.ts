@@ -32,7 +32,7 @@ export function fold(state: RunState, events: Iterable<RunEvent>): RunState {
 function change(state: RunState, event: RunEvent): Partial<RunState> {
   switch (event.type) {
     case 'run_created': return created(event);
-    case 'user_message': return { ...append(state, { role: 'user', content: event.content }), candidate: null };
+    case 'user_message': return said(state, { role: 'user', content: event.content });
     case 'state_change': return moved(state, event);
     case 'turn_start': return turnStarted(state, event.attempt);
     case 'model_request': return { model: event.model, position: event.position, tried: union(state.tried, event.position) };
@@ -44,7 +44,7 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
       iterations: event.iterations, last_action_summary: event.last_action_summary, state: event.state, summary: event.summary } };
     case 'tools_changed': return { tools: event.tools };
     case 'error': return failed(state, event);
-    case 'steer': return steered(state, event.content);
+    case 'steer': return said(state, { role: 'host', note: 'steer', content: event.content });
     case 'final_response': return { answer: event.text, candidate: null };
     case 'turn_end': return turnEnded(state, event);
     case 'run_end': return { ended_at: event.ts };
@@ -131,7 +131,7 @@ function settled(state: RunState, event: ToolResult): Partial<RunState> {
   return { ...intoTranscript(state, calls), ...(done ? { consecutive_errors: 0 } : {}) };
 }
 
-/** Moves results whose earlier siblings are all settled to the transcript; steering texts follow the last result. */
+/** Moves results whose earlier siblings are all settled to the transcript; what people said follows the last result. */
 function intoTranscript(state: RunState, calls: readonly OpenCall[]): Partial<RunState> {
   const messages: Message[] = [];
   const kept: OpenCall[] = [];
@@ -144,8 +144,7 @@ function intoTranscript(state: RunState, calls: readonly OpenCall[]): Partial<Ru
     } else kept.push(call);
   }
   if (waiting) return { ...append(state, ...messages), calls: kept };
-  const steers = state.waiting_steers.map((content): Message => ({ role: 'host', note: 'steer', content }));
-  return { ...append(state, ...messages, ...steers), calls: kept, waiting_steers: [] };
+  return { ...append(state, ...messages, ...state.waiting_messages), calls: kept, waiting_messages: [] };
 }
 
 function failed(state: RunState, event: ErrorEvent): Partial<RunState> {
@@ -171,9 +170,10 @@ function failed(state: RunState, event: ErrorEvent): Partial<RunState> {
 
 const reaskText = 'Your last reply was empty. Please answer the request, or call a tool.';
 
-function steered(state: RunState, content: string): Partial<RunState> {
-  if (state.calls.some((call) => !call.settled)) return { waiting_steers: [...state.waiting_steers, content] };
-  return { ...append(state, { role: 'host', note: 'steer', content }), candidate: null };
+/** Nothing may stand between a call and its result: what is said meanwhile waits for the last of them. */
+function said(state: RunState, message: Message): Partial<RunState> {
+  if (state.calls.some((call) => !call.settled)) return { waiting_messages: [...state.waiting_messages, message] };
+  return { ...append(state, message), candidate: null };
 }
 
 function append(state: RunState, ...messages: Message[]): Pick<RunState, 'transcript'> {

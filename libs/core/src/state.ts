@@ -6,7 +6,7 @@
 import type { AgentSpec, ParallelClass, ToolDefinition } from './agent-spec.ts';
 import type { ErrorType } from './error-type.ts';
 import { defaultLimits, type Limits } from './limits.ts';
-import type { Transcript } from './message.ts';
+import type { Message, Transcript } from './message.ts';
 import type { PauseReason, RunStatus, StopReason } from './stop-reason.ts';
 import { noUsage, type Usage } from './usage.ts';
 
@@ -76,8 +76,8 @@ export interface RunState {
   readonly attempt: number;
   readonly turn_open: boolean;
   readonly calls: readonly OpenCall[];
-  /** Steering texts accepted while calls were open; they follow the results. */
-  readonly waiting_steers: readonly string[];
+  /** What people said while calls were open: it follows the results. */
+  readonly waiting_messages: readonly Message[];
   /** A final text that has not ended the run yet, because the run was paused at that point. */
   readonly candidate: string | null;
 
@@ -108,7 +108,7 @@ export const initialState: RunState = {
   run_id: '', session_id: '', parent_run_id: null, forked_from: null, tenant: '', agent: '', agent_version: '', spec: null,
   limits: defaultLimits, metadata: {}, tags: [], priority: 50, run_at: null, created_at: 0, started_at: null, ended_at: null,
   status: 'queued', stop_reason: null, pause_reason: null, answer: null, partial: null, error: null,
-  tools: null, turn_number: 0, attempt: 0, turn_open: false, calls: [], waiting_steers: [], candidate: null,
+  tools: null, turn_number: 0, attempt: 0, turn_open: false, calls: [], waiting_messages: [], candidate: null,
   tool_calls: 0, invalid_calls: 0, reasks: 0, consecutive_errors: 0, model_errors: 0, position: 0, tried: [], model: null,
   usage: noUsage, turn_usage: noUsage, active_s: 0, recoveries: {}, retired_ids: [], transcript: { generation: 1, messages: [] },
 };

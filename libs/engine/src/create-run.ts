@@ -2,7 +2,7 @@
  * Accepting a run: its first two events, folded and written with its first job in one step.
  * A request answered `too_late` or by an exception from a store that was not reached does not happen afterwards.
  */
-import { encodeEvent, evolve, idIn, initialState, stamp, stateChanges, type AgentSpec, type Content, type EventBody, type Limits, type RunState } from '@treadle/core';
+import { encodeEvent, evolve, idIn, initialState, stamp, stateChanges, wellFormed, type AgentSpec, type Content, type EventBody, type Limits, type RunState } from '@treadle/core';
 import type { Clock, Randomness } from './ports/clock.ts';
 import type { CreateReply, RunDirectory } from './ports/run-store.ts';
 
@@ -49,7 +49,7 @@ export async function createRun(deps: CreateDeps, run: NewRun, options: CreateOp
       forked_from: null, tenant: run.tenant, limits: run.limits, chain: run.spec.chain.name, tools: run.spec.tools, metadata: run.metadata,
       tags: run.tags, priority: run.priority, run_at: run.run_at,
     },
-    { type: 'user_message', content: run.input },
+    { type: 'user_message', content: wellFormed(run.input) },
   ];
   let state: RunState = { ...initialState, run_id: options.run_id };
   const events = bodies.map((body) => {

@@ -1,0 +1,161 @@
+/**
+ * The invariants C1 to C6 on random courses of a run: every decision is folded, every request to a model is checked, whatever
+ * the model, the tools, the clock and people do, and wherever a delivery breaks off.
+ */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { stamp, restoreState, stateChanges } from './codec.ts';
+import type { Command } from './command.ts';
+import { decide } from './decide.ts';
+import { errorTypes } from './error-type.ts';
+import type { EventBody, RunEvent } from './events.ts';
+import { evolve, fold } from './evolve.ts';
+import { defaultLimits, limitNames } from './limits.ts';
+import { modelRequest } from './request.ts';
+import { initialState, specOf, type RunState } from './state.ts';
+import { isEnded } from './stop-reason.ts';
+import type { Decision, ReplyCall, TurnInput } from './turn-input.ts';
+import { noUsage } from './usage.ts';
+
+const runs = 5000;
+
+const model = (name: string) => ({ name, provider: 'p', model: name, context_window: 1000, max_output_tokens: 100, supports_tools: true, supports_images: false });
+const range = (value: number) => ({ default: value, max: value });
+const created: EventBody = {
+  type: 'run_created', agent: 'a', agent_version: 'v', session_id: 's', parent_run_id: null, forked_from: null, tenant: 't', chain: 'c', tools: ['*'],
+  limits: { ...defaultLimits, max_turns: 8, tool_budget: 12 }, metadata: {}, tags: [], priority: 50, run_at: null,
+  agent_spec: {
+    name: 'a', soul: null, instructions: 'x', tools: ['*'], chain: { name: 'c', models: [model('m1'), model('m2')] },
+    limits: Object.fromEntries(limitNames.map((name) => [name, range(defaultLimits[name])])) as Record<(typeof limitNames)[number], { default: number; max: number }>,
+  },
+};
+const tools = ['look', 'write'].map((name) => ({
+  name, wire_name: name, description: '', input_schema: {}, effect: 'once' as const, parallel: name === 'look' ? 'parallel' as const : 'serial' as const, timeout_ms: 1, hash: name }));
+
+/** Null, but for one time in `of`. */
+function seldom<T>(of: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | null> {
+  return fc.oneof({ weight: of - 1, arbitrary: fc.constant(null) }, { weight: 1, arbitrary });
+}
+
+const text = fc.oneof(fc.constant(''), fc.constant(' \n'), fc.string(), fc.constant('half \ud83c'), fc.string({ unit: 'binary' }));
+const call: fc.Arbitrary<ReplyCall> = fc.record({
+  provider_id: fc.option(fc.oneof(fc.constantFrom('x', 'call_t1_0', 'a.b:0', ''), fc.string())), name: fc.oneof(fc.constantFrom('look', 'write', 'ghost'), text),
+  input: fc.dictionary(text, fc.oneof(text, fc.integer())), problem: seldom(8, fc.constant('bad')),
+});
+const command: fc.Arbitrary<Command> = fc.oneof(
+  { weight: 1, arbitrary: fc.constant({ type: 'cancel' as const }) }, { weight: 3, arbitrary: fc.constant({ type: 'pause' as const }) },
+  { weight: 3, arbitrary: text.map((words) => ({ type: 'steer' as const, text: words })) },
+  { weight: 6, arbitrary: seldom(2, text).map((input) => ({ type: 'resume' as const, ...(input === null ? {} : { input }) })) });
+
+/** One thing that happens; what does not fit the moment is skipped. */
+const happening = fc.record({
+  commands: fc.array(command, { maxLength: 2 }),
+  commanded: fc.integer({ min: 0, max: 2 }).map((n) => n === 0),
+  crash: fc.integer({ min: 0, max: 5 }).map((n) => n === 0),
+  fails: seldom(6, fc.constantFrom(...errorTypes)),
+  reply: fc.record({ text, thinking: text, calls: fc.oneof({ weight: 1, arbitrary: fc.constant([]) }, { weight: 5, arbitrary: fc.array(call, { minLength: 1, maxLength: 3 }) }), length: fc.integer({ min: 0, max: 30 }).map((n) => n === 0) }),
+  settled: fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }),
+  content: text,
+  timedOut: seldom(30, fc.constantFrom('turn_timeout' as const, 'session_timeout' as const)),
+});
+type Happening = typeof happening extends fc.Arbitrary<infer T> ? T : never;
+
+/** Plays a run; answers its log. Throws where an invariant is broken. */
+function play(course: readonly Happening[]): RunEvent[] {
+  const log: RunEvent[] = [];
+  let state: RunState = { ...initialState, run_id: 'run_x' };
+  let epoch = 0;
+  const append = (events: readonly EventBody[]): void => {
+    for (const body of events) {
+      const event = stamp(state, body, state.last_ts + 1, epoch);
+      const before = state;
+      state = evolve(Object.freeze(state), event);
+      expect(state.transcript.messages.slice(0, before.transcript.messages.length - 1)).toEqual(before.transcript.messages.slice(0, -1));
+      log.push(event);
+    }
+  };
+  append([created, { type: 'user_message', content: 'go' }]);
+  let decision: Decision | null = null;
+  for (const now of course) {
+    if (isEnded(state.status)) break;
+    if (now.crash) decision = null;
+    if (decision === null) epoch++;
+    const input: TurnInput = decision === null ? claimed(state, now) : answer(state, decision, now);
+    decision = decide(state, { ...input, commands: now.commanded ? now.commands : [] } as TurnInput);
+    append(decision.events);
+    checkEffect(state, decision);
+    if (decision.effect.type !== 'call_model' && decision.effect.type !== 'settle_tool_calls') decision = null;
+  }
+  return log;
+}
+
+function claimed(state: RunState, now: Happening): TurnInput {
+  return {
+    type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, tools: state.tools === null ? tools : null, tool_problems: [],
+    begun: results(state, now), commands: [],
+  };
+}
+
+function results(state: RunState, now: Happening) {
+  return state.calls.filter((each) => !each.settled).filter((_, index) => now.settled[index] ?? false)
+    .map((each) => ({ tool_use_id: each.tool_use_id, content: now.content.toWellFormed(), is_error: false, duration: 0 }));
+}
+
+function answer(state: RunState, decision: Decision, now: Happening): TurnInput {
+  if (decision.effect.type === 'settle_tool_calls') return { type: 'tool_calls_settled', results: results(state, now), elapsed_s: 1, timed_out: now.timedOut, commands: [] };
+  if (now.fails !== null || now.timedOut !== null) {
+    const failure = { error_type: now.fails ?? 'timeout', detail: now.content, retry_after_s: null, partial_text: now.reply.text, usage: noUsage };
+    return { type: 'model_failed', failure, elapsed_s: 1, timed_out: now.timedOut, jitter: 0.5, commands: [] };
+  }
+  const reply = { ...now.reply, provider_data: null, finish: now.reply.length ? 'length' as const : 'stop' as const, finish_raw: 'x', usage: noUsage };
+  return { type: 'model_replied', reply, shown_text: '', elapsed_s: 1, commands: [] };
+}
+
+function checkEffect(state: RunState, { effect }: Decision): void {
+  if (effect.type === 'end_run') expect(state.ended_at).not.toBeNull();
+  if (effect.type === 'pause') expect(state.status).toBe('paused');
+  if (effect.type === 'settle_tool_calls') expect(state.calls.some((each) => !each.settled)).toBe(true);
+  if (effect.type === 'call_model') checkRequest(state);
+}
+
+/** C6. */
+function checkRequest(state: RunState): void {
+  const { messages } = modelRequest(state, specOf(state).chain.models[0]!);
+  expect(messages.some((message) => message.role === 'user')).toBe(true);
+  expect(JSON.stringify(messages).isWellFormed()).toBe(true);
+  expect(JSON.stringify(messages)).not.toMatch(/\\ud[89a-f]/i);
+  const ids = messages.flatMap((message) => message.role === 'assistant' ? message.calls.map((each) => each.tool_use_id) : []);
+  expect(new Set(ids).size).toBe(ids.length);
+  messages.forEach((message, index) => {
+    if (message.role !== 'assistant') return;
+    expect(message.text.trim() !== '' || message.calls.length > 0).toBe(true);
+    const behind = messages.slice(index + 1, index + 1 + message.calls.length);
+    expect(behind.map((each) => each.role === 'tool' ? each.tool_use_id : each.role)).toEqual(message.calls.map((each) => each.tool_use_id));
+  });
+}
+
+describe('on any course of a run', () => {
+  test('the invariants hold, and the log folds the same from any prefix and from any snapshot', () => {
+    let deepest = 0;
+    fc.assert(fc.property(fc.array(happening, { maxLength: 60, size: 'max' }), fc.nat(), (course, cut) => {
+      const log = play(course);
+      const start: RunState = { ...initialState, run_id: 'run_x' };
+      const whole = fold(start, log);
+      deepest = Math.max(deepest, whole.turn_number);
+      const prefix = fold(start, log.slice(0, cut % (log.length + 1)));
+      expect(fold(prefix, log.slice(cut % (log.length + 1)))).toEqual(whole);
+
+      const stored = stateChanges(initialState, prefix);
+      const restored = restoreState(initialState, { ...prefix, ...stored });
+      expect(restored).toEqual(prefix);
+      const ends = log.filter((event) => event.type === 'run_end');
+      expect(ends.length).toBe(whole.ended_at === null ? 0 : 1);
+      const uses = log.flatMap((event) => event.type === 'tool_use' ? [event.tool_use_id] : []);
+      const settled = log.flatMap((event) => event.type === 'tool_result' ? [event.tool_use_id] : []);
+      expect(new Set(settled).size).toBe(settled.length);
+      if (whole.ended_at !== null) expect(settled.toSorted()).toEqual(uses.toSorted());
+    }), { numRuns: runs });
+    // Courses that all end at once would show nothing.
+    expect(deepest).toBeGreaterThan(4);
+  }, 120_000);
+});

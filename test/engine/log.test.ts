@@ -1,0 +1,151 @@
+/**
+ * One gap-free log out of the store and the archive, and its followers.
+ */
+import { idIn, type RunEvent } from '@treadle/core';
+import { archiveDue, archiveRun, createRun, LogFollowers, LogGap, readLog, replayRun, wholeLog, type ArchiveDeps, type EventFeed } from '@treadle/engine';
+import { agentLimits, createMemoryArchive, createMemoryRunStore, testSpec } from '@treadle/testkit';
+import { defaultLimits } from '@treadle/core';
+import { describe, expect, test } from 'vitest';
+
+let made = 0;
+const options = { segment_events: 3, keep_events: 0, retention_ms: 1000 };
+const clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => 0 };
+const random = { uuid: () => crypto.randomUUID(), jitter: () => 0 };
+
+function world() {
+  const store = createMemoryRunStore();
+  const archive = createMemoryArchive();
+  const deps: ArchiveDeps = { store, archive, options };
+  return { store, archive, deps };
+}
+
+/** A run with `extra` events beyond its first two, written under one claim; still running. */
+async function runWith(store: ReturnType<typeof createMemoryRunStore>, extra: number) {
+  const run_id = idIn('run', 0, (++made).toString(16).padStart(30, '0'));
+  const run = { tenant: 't', spec: testSpec({ limits: agentLimits() }), agent_version: 'v', limits: defaultLimits, input: 'go', metadata: {}, tags: [], priority: 50, run_at: null };
+  await createRun({ store, clock, random, shards: 1 }, run, { run_id, not_after_ms: Number.MAX_SAFE_INTEGER });
+  const claimed = await store.claim({ run_id, n: 1, claim_id: 'c', held: null });
+  if (claimed.type !== 'claimed') throw new Error(claimed.type);
+  const claim = { run_id, n: 1, epoch: claimed.epoch, claim_id: 'c' };
+  const append = (from: number, events: number) => store.appendMany([{
+    claim, expected_seq: from, commit_id: `a${from}`, last_ts: 1, inbox_seen: 0,
+    events: Array.from({ length: events }, (_, index) => JSON.stringify({ type: 'assistant_text', seq: from + index + 1, content: 'x', is_final: false, attempt: 1, ts: 1, run_id, turn_number: 0, epoch: 1 })),
+  }]);
+  if (extra > 0) await append(2, extra);
+  return { run_id, append };
+}
+
+const seqs = (log: readonly { seq: number }[]): number[] => log.map((entry) => entry.seq);
+const upTo = (last: number, first = 1): number[] => Array.from({ length: last - first + 1 }, (_, index) => first + index);
+
+describe('reading a log', () => {
+  test('goes from the archive into the store without a gap, from any place', async () => {
+    const { store, archive, deps } = world();
+    const { run_id, append } = await runWith(store, 8);
+    await archiveRun(deps, run_id);
+    await append(10, 3);
+    expect((await store.events(run_id, 0, 100))?.first_seq).toBe(11);
+    for (let after = 0; after <= 13; after++) {
+      const seen: number[] = [];
+      for (let at = after; ;) {
+        const page = await readLog({ store, archive }, run_id, { after_seq: at, limit: 4 });
+        if (page.length === 0) break;
+        seen.push(...seqs(page));
+        at = page.at(-1)!.seq;
+      }
+      expect(seen).toEqual(upTo(13, after + 1));
+    }
+  });
+
+  test('says loudly when an event is in neither place', async () => {
+    const { store, archive, deps } = world();
+    const { run_id, append } = await runWith(store, 8);
+    await archiveRun(deps, run_id);
+    await append(10, 1);
+    archive.objects.clear();
+    await expect(readLog({ store, archive }, run_id, { after_seq: 2, limit: 10 })).rejects.toBeInstanceOf(LogGap);
+  });
+
+  test('of a run that the store has forgotten is answered by the archive alone', async () => {
+    const { store, archive, deps } = world();
+    const { run_id } = await runWith(store, 5);
+    await archiveRun(deps, run_id);
+    const log = [];
+    for await (const entry of wholeLog({ store: createMemoryRunStore(), archive }, run_id)) log.push(entry);
+    expect(seqs(log)).toEqual(upTo(7));
+  });
+});
+
+describe('archiving', () => {
+  test('a segment whose answer was lost is put again as the same bytes', async () => {
+    const { store, archive, deps } = world();
+    const { run_id, append } = await runWith(store, 2);
+    archive.dropAnswer(1);
+    await expect(archiveRun(deps, run_id)).rejects.toThrow();
+    await append(4, 2);
+    expect(await archiveRun(deps, run_id)).toBe(6);
+    expect([...archive.objects.keys()].filter((key) => key.includes('events')).length).toBe(2);
+    expect((await store.read(run_id))?.archived_seq).toBe(6);
+  });
+
+  test('after a failure no further run is begun in the same round, and the next round does them all', async () => {
+    const { store, archive, deps } = world();
+    const runs = [];
+    for (let each = 0; each < 5; each++) runs.push((await runWith(store, 1)).run_id);
+    store.passTime(10_000);
+    archive.failNext(1);
+    await expect(archiveDue(deps, 0, { limit: 10, concurrency: 1, retry_ms: 1000 })).rejects.toThrow();
+    for (const run_id of runs) expect((await store.read(run_id))?.archived_seq).toBe(0);
+    store.passTime(1000);
+    expect(await archiveDue(deps, 0, { limit: 10, concurrency: 3, retry_ms: 1000 })).toBe(5);
+    for (const run_id of runs) expect((await store.read(run_id))?.archived_seq).toBe(3);
+  });
+
+  test('replay folds archived and live events together', async () => {
+    const { store, archive, deps } = world();
+    const { run_id, append } = await runWith(store, 4);
+    await archiveRun(deps, run_id);
+    await append(6, 2);
+    expect(await replayRun({ store, archive }, run_id)).toMatchObject({ identical: true, events: 8 });
+  });
+});
+
+describe('following a log', () => {
+  /** A feed that a test feeds. */
+  function handFeed() {
+    let handlers: Parameters<EventFeed['follow']>[0] | null = null;
+    const feed: EventFeed = { follow: (given, signal) => new Promise((resolve) => { handlers = given; signal.addEventListener('abort', () => { resolve(); }); }) };
+    return { feed, notice: (run_id: string) => handlers?.onNotice({ run_id, last_seq: 0 }), gap: () => handlers?.onGap() };
+  }
+
+  test.each(['notice', 'gap', 'nothing at all'] as const)('finds new events after %s', async (how) => {
+    const { store, archive } = world();
+    const followers = new LogFollowers({ store, archive }, { maxSilenceMs: how === 'nothing at all' ? 20 : 60_000 });
+    const { feed, notice, gap } = handFeed();
+    const stop = new AbortController();
+    const listening = followers.listen(feed, stop.signal);
+    const { run_id, append } = await runWith(store, 0);
+    const pages = followers.follow(run_id, { after_seq: 0, signal: stop.signal });
+    expect(seqs((await pages.next()).value ?? [])).toEqual([1, 2]);
+    const next = pages.next();
+    await append(2, 2);
+    if (how === 'notice') notice(run_id);
+    if (how === 'gap') gap();
+    expect(seqs((await next).value ?? [])).toEqual([3, 4]);
+    const last = pages.next();
+    stop.abort();
+    expect((await last).done).toBe(true);
+    await listening;
+    expect(followers.size).toBe(0);
+  });
+
+  test('ends after run_end', async () => {
+    const { store, archive } = world();
+    const { run_id } = await runWith(store, 0);
+    const end = { type: 'run_end', seq: 3, status: 'cancelled', stop_reason: 'interrupted', ts: 1, run_id, turn_number: 0, epoch: 1 } satisfies RunEvent;
+    await store.appendMany([{ claim: { run_id, n: 1, epoch: 1, claim_id: 'c' }, expected_seq: 2, commit_id: 'e', last_ts: 1, inbox_seen: 0, events: [JSON.stringify(end)] }]);
+    const seen: number[] = [];
+    for await (const page of new LogFollowers({ store, archive }).follow(run_id, { after_seq: 0, signal: new AbortController().signal })) seen.push(...seqs(page));
+    expect(seen).toEqual([1, 2, 3]);
+  });
+});
