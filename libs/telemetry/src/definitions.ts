@@ -35,5 +35,6 @@ export const metricDefinitions = {
   eventAppend: { type: 'histogram', name: 'treadle_event_append_seconds', help: 'From sending events to their durable acceptance.', labels: [], buckets: shortBuckets },
   archiveLag: { type: 'gauge', name: 'treadle_archive_lag_seconds', help: 'Age of the oldest event that the archive lacks.', labels: [] },
   archiveSegments: { type: 'counter', name: 'treadle_archive_segments_total', help: 'Segments written: ok, failed.', labels: ['outcome'] },
+  sseClients: { type: 'gauge', name: 'treadle_sse_clients', help: 'Open event streams.', labels: [] },
   eventLoopLag: { type: 'gauge', name: 'treadle_event_loop_lag_seconds', help: 'Event loop delay, 99th percentile of the last 5 s.', labels: [] },
 } as const satisfies Record<string, MetricDefinition>;

@@ -1,0 +1,55 @@
+/** Who is asking, and whether they may: before a body is read, from the header alone. */
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Clock } from '@treadle/engine';
+import { Problem } from '../problem.ts';
+import { mayUse, type KeyTable, type Principal, type Scope } from './keys.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set before any handler of a route that has a scope. */
+    principal: Principal | null;
+  }
+  interface FastifyContextConfig {
+    /** What the key must allow; `public` asks for no key. Every route under /v1 says it. */
+    scope?: Scope | 'public';
+  }
+}
+
+/** Everybody, where authentication is off: allowed on loopback alone, which the environment's check sees to. */
+const anybody: Principal = { tenant: 'default', scopes: ['admin'] };
+
+/** `keys` null switches authentication off. */
+export function authenticate(app: FastifyInstance, deps: { readonly keys: KeyTable | null; readonly clock: Clock }): void {
+  app.decorateRequest('principal', null);
+  app.addHook('onRoute', (route) => {
+    const { url, config } = route;
+    if (url.startsWith('/v1') && config?.scope === undefined) throw new TypeError(`the route ${url} says no scope`);
+  });
+  app.addHook('onRequest', async (request) => {
+    const scope = request.routeOptions.config.scope ?? 'public';
+    if (scope === 'public') return;
+    const principal = deps.keys === null ? anybody : principalOf(request, deps.keys, deps.clock.nowMs());
+    if (!mayUse(principal, scope)) {
+      throw new Problem({ status: 403, code: 'forbidden', detail: `This API key lacks the scope "${scope}".` });
+    }
+    request.principal = principal;
+  });
+}
+
+/** The tenant that owns whatever this request touches. Comes from the key, never from the request. */
+export function tenantOf(request: FastifyRequest): string {
+  if (request.principal === null) throw new TypeError('a route without a scope has no tenant');
+  return request.principal.tenant;
+}
+
+function principalOf(request: FastifyRequest, keys: KeyTable, nowMs: number): Principal {
+  const token = /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(request.headers.authorization ?? '')?.[1];
+  if (token === undefined) throw unauthorized('Give an API key: Authorization: Bearer tk_…', 'Bearer realm="treadle"');
+  const principal = keys.find(token, nowMs);
+  if (principal === null) throw unauthorized('This API key is unknown or has expired.', 'Bearer realm="treadle", error="invalid_token"');
+  return principal;
+}
+
+function unauthorized(detail: string, challenge: string): Problem {
+  return new Problem({ status: 401, code: 'unauthorized', detail, headers: { 'www-authenticate': challenge } });
+}

@@ -1,0 +1,95 @@
+/** What the API is given, and how it may be set. */
+import type { AgentSpec } from '@treadle/core';
+import type { Archive, Clock, LogDeps, LogFollowers, Randomness, RunDirectory } from '@treadle/engine';
+import type { KeyTable } from './auth/keys.ts';
+import type { OpenStreams } from './events/open-streams.ts';
+
+export interface OfferedAgent { readonly spec: AgentSpec; /** `sha256:…` */ readonly version: string }
+
+/** The agents that new runs may be made by. */
+export interface AgentCatalogue {
+  get(name: string): OfferedAgent | null;
+  list(): readonly OfferedAgent[];
+}
+
+export interface Health {
+  readonly ok: boolean;
+  /** In words for people; shown to everybody, so no secrets and no addresses with passwords. */
+  readonly problems: readonly string[];
+}
+
+/** Where faults of ours go. Never handed a body or a header. */
+export interface ApiLogger {
+  warn(fields: Readonly<Record<string, unknown>>, message: string): void;
+  error(fields: Readonly<Record<string, unknown>>, message: string): void;
+}
+
+export interface ApiDeps {
+  /** May throw whatever its client library throws: see store/unavailable.ts. */
+  readonly store: RunDirectory;
+  readonly archive: Pick<Archive, 'events' | 'getRun'>;
+  /** Made and fed (`listen`) by the composition root. */
+  readonly followers: LogFollowers;
+  /** Keys expire by it. */
+  readonly clock: Clock;
+  readonly random: Randomness;
+  readonly agents: AgentCatalogue;
+  /** Null: no authentication, everybody is tenant `default` with every scope. */
+  readonly keys: KeyTable | null;
+  readonly health: () => Promise<Health>;
+  /** Prometheus text; without it there is no /metrics. */
+  readonly metrics?: () => Promise<string>;
+  readonly logger?: ApiLogger;
+  /** Called as things happen, for the metrics. */
+  readonly observe?: { runCreated?(agent: string): void; sseClientOpened?(): void; sseClientGone?(): void };
+}
+
+export interface ApiOptions {
+  /** How many shards new runs are spread over. */
+  readonly shards: number;
+  /** Shown in the OpenAPI file. Default `0.0.0`. */
+  readonly version?: string;
+  /** The agent of a request that names none. Default `assistant`. */
+  readonly defaultAgent?: string;
+  /** Default 1 MiB. */
+  readonly maxBodyBytes?: number;
+  /** Comment on an idle event stream. Default 15,000. */
+  readonly heartbeatMs?: number;
+  /** Bytes that may wait in this process for one reader before it counts as slow. Default 1 MiB. */
+  readonly maxBufferedBytes?: number;
+  /** How long a slow reader may take to read what waits for it. Default 30,000. */
+  readonly drainTimeoutMs?: number;
+  /** Of one call to the store. Default 2,000. */
+  readonly callTimeoutMs?: number;
+  /** Of all calls to the store that one request makes. Default 4,000. */
+  readonly requestBudgetMs?: number;
+  /** How long after a write was asked for it may still happen, by the store's clock. Default 3,000. */
+  readonly notAfterMs?: number;
+  /** How long an event stream bears with a store that is away. Default 60,000. */
+  readonly streamOutageMs?: number;
+  /** Pause between two looks of an event stream at a store that is away. Default 1,000. */
+  readonly streamRetryMs?: number;
+  /** How long open streams are given to end when the server closes. Default 2,000. */
+  readonly closeGraceMs?: number;
+}
+
+export type Settings = Required<ApiOptions>;
+
+export function settingsOf(options: ApiOptions): Settings {
+  return {
+    version: '0.0.0', defaultAgent: 'assistant', maxBodyBytes: 1024 * 1024, heartbeatMs: 15_000, maxBufferedBytes: 1024 * 1024,
+    drainTimeoutMs: 30_000, callTimeoutMs: 2000, requestBudgetMs: 4000, notAfterMs: 3000, streamOutageMs: 60_000, streamRetryMs: 1000,
+    closeGraceMs: 2000, ...options,
+  };
+}
+
+/** What every route is made with. */
+export interface ApiContext {
+  readonly deps: ApiDeps;
+  readonly settings: Settings;
+  /** The store for one request: its budget begins now. */
+  readonly store: () => RunDirectory;
+  /** Reading logs, each call bounded, the whole not. */
+  readonly log: LogDeps & { readonly store: RunDirectory; readonly archive: Pick<Archive, 'events' | 'getRun'> };
+  readonly streams: OpenStreams;
+}

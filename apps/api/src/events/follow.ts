@@ -1,0 +1,93 @@
+/**
+ * One reader of one log, from where it stands to the log's end or its own.
+ *
+ * 1. Every event after the position is written once, in order; what the filter leaves out still moves the position.
+ * 2. While the reader is slow no page of events is held for it: it is let go, and read again from the position.
+ * 3. A store that is away does not end a stream at once: the reader keeps its connection and its heartbeat, and is served on
+ *    when the store is back, within `streamOutageMs`.
+ */
+import type { LogEntry } from '@treadle/engine';
+import { LogGap, readLog } from '@treadle/engine';
+import type { ApiContext } from '../dependencies.ts';
+import type { StreamWriter } from './stream-writer.ts';
+
+export interface Reader {
+  readonly run_id: string;
+  readonly after_seq: number;
+  readonly writer: StreamWriter;
+  /** Null lets everything pass. */
+  readonly types: ReadonlySet<string> | null;
+  readonly frame: (entry: LogEntry) => string;
+  readonly signal: AbortSignal;
+}
+
+/** Why a stream ended. `failed`: the store stayed away, or the log has a gap. */
+export type StreamEnd = 'log_ended' | 'reader_gone' | 'failed';
+
+/** Small, since pages of large events for many readers are what fills the memory. */
+const pageEvents = 50;
+
+interface Position { seq: number; ended: boolean }
+
+export async function followLog(context: ApiContext, reader: Reader): Promise<StreamEnd> {
+  const position: Position = { seq: reader.after_seq, ended: false };
+  let awaySinceMs: number | null = null;
+  while (!reader.signal.aborted && !reader.writer.gone) {
+    const before = position.seq;
+    try {
+      await readOn(context, reader, position);
+      awaySinceMs = null;
+    } catch (error) {
+      const nowMs = performance.now();
+      if (position.seq > before) awaySinceMs = null;
+      awaySinceMs ??= nowMs;
+      if (error instanceof LogGap || nowMs - awaySinceMs > context.settings.streamOutageMs) {
+        context.deps.logger?.warn({ run_id: reader.run_id, error }, 'an event stream was given up');
+        return 'failed';
+      }
+      await pause(context.settings.streamRetryMs, reader.signal);
+    }
+    if (position.ended) return 'log_ended';
+    if (reader.writer.full && !(await reader.writer.drained(reader.signal))) return 'reader_gone';
+  }
+  return 'reader_gone';
+}
+
+/** Until the log or the reader ends, or the reader is full. First what is there, page by page; then what comes. */
+async function readOn(context: ApiContext, reader: Reader, position: Position): Promise<void> {
+  while (!stopped(reader, position)) {
+    const page = await readLog(context.log, reader.run_id, { after_seq: position.seq, limit: pageEvents });
+    if (page.length === 0) break;
+    write(reader, position, page);
+  }
+  if (stopped(reader, position)) return;
+  for await (const page of context.deps.followers.follow(reader.run_id, { after_seq: position.seq, signal: reader.signal })) {
+    write(reader, position, page);
+    if (stopped(reader, position)) return;
+  }
+}
+
+function stopped({ writer, signal }: Reader, position: Position): boolean {
+  return position.ended || writer.full || writer.gone || signal.aborted;
+}
+
+function write({ writer, types, frame }: Reader, position: Position, page: readonly LogEntry[]): void {
+  for (const entry of page) {
+    if (writer.full) return;
+    if (types === null || types.has(entry.type)) writer.write(frame(entry));
+    position.seq = entry.seq;
+    position.ended = entry.type === 'run_end';
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener('abort', done, { once: true });
+  });
+}

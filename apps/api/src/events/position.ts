@@ -1,0 +1,48 @@
+/** Where a reader of a log stands, and what it wants to see. */
+import { eventTypes } from '@treadle/core';
+import { z } from 'zod';
+import { Problem } from '../problem.ts';
+import { decodeCursor, pageLimit } from '../server/api-types.ts';
+
+/** Types of the contract that no run has yet: asking for them is not an error, and finds nothing. */
+const laterTypes = [
+  'run_updated', 'approval_requested', 'approval_resolved', 'outcome_resolved', 'validation_error', 'compaction', 'history_repaired',
+  'context_truncated', 'image_removed', 'stop_hook', 'child_run',
+];
+const knownTypes = new Set<string>([...eventTypes, ...laterTypes]);
+
+const typesSchema = z.string().max(2000).transform((text) => text.split(',')).superRefine((types, context) => {
+  for (const type of types) if (!knownTypes.has(type)) context.addIssue({ code: 'custom', message: `unknown event type "${type.slice(0, 50)}"` });
+}).describe('Comma-separated event types.');
+
+export const eventsQuery = z.strictObject({
+  after: z.string().optional().describe('Only events after this seq.'),
+  types: typesSchema.optional(),
+  limit: pageLimit.optional().describe('Of a JSON page; default 100.'),
+  cursor: z.string().max(200).optional().describe('Of a JSON page.'),
+});
+
+/** `Last-Event-ID` is checked by `positionOf`, since an empty one means none. */
+export const eventsHeaders = z.object({ 'last-event-id': z.string().optional() });
+
+/** What was asked for, in the order in which it counts: a reconnecting browser repeats its URL and adds the header. */
+export interface AskedPosition { readonly lastEventId?: string | undefined; readonly cursor?: string | undefined; readonly after?: string | undefined }
+
+/** The seq after which to read. Throws the 400 `Problem` for what is not a number or lies beyond the log's end. */
+export function positionOf(asked: AskedPosition, last_seq: number): number {
+  const header = asked.lastEventId === '' ? undefined : asked.lastEventId;
+  if (header !== undefined) return checked('Last-Event-ID', header, last_seq);
+  if (asked.cursor !== undefined) return checked('cursor', decodeCursor(asked.cursor) ?? '', last_seq);
+  return asked.after === undefined ? 0 : checked('after', asked.after, last_seq);
+}
+
+function checked(path: string, text: string, last_seq: number): number {
+  if (!/^\d{1,15}$/.test(text)) throw invalidPosition(path, 'expected the seq of an event');
+  const seq = Number(text);
+  if (seq > last_seq) throw invalidPosition(path, `beyond the end of the log, which is ${last_seq}`);
+  return seq;
+}
+
+function invalidPosition(path: string, problem: string): Problem {
+  return new Problem({ status: 400, code: 'invalid_request', detail: `${path}: ${problem}`, errors: [{ path, problem }] });
+}

@@ -1,0 +1,69 @@
+/** GET /v1/runs/{id}/events: one log in three forms, wherever it is kept. */
+import type { FastifyRequest } from 'fastify';
+import { readLog } from '@treadle/engine';
+import { isEnded } from '@treadle/core';
+import { z } from 'zod';
+import { tenantOf } from '../auth/authenticate.ts';
+import type { ApiContext } from '../dependencies.ts';
+import { findRun } from '../runs/find.ts';
+import { runParams } from '../runs/run-schema.ts';
+import { encodeCursor, pageOf, problems, type ApiInstance } from '../server/api-types.ts';
+import { eventsHeaders, eventsQuery, positionOf } from './position.ts';
+import { serveEventStream, serveJsonLines } from './serve-stream.ts';
+
+const eventSchema = z.looseObject({
+  type: z.string(), seq: z.int(), ts: z.number(), run_id: z.string(), turn_number: z.int(), epoch: z.int(),
+});
+
+const answers = {
+  200: {
+    description: 'The log. Server-Sent Events end after `run_end`; a browser that reconnects after that gets 204 and stops.',
+    content: {
+      'application/json': { schema: pageOf(eventSchema) },
+      'text/event-stream': { schema: z.string() },
+      'application/x-ndjson': { schema: z.string() },
+    },
+  },
+  204: { description: 'Last-Event-ID is the end of a log that has ended: nothing will ever follow.', content: { 'text/event-stream': { schema: z.string() } } },
+  ...problems(400, 404, 422),
+};
+
+export function eventRoutes(app: ApiInstance, context: ApiContext): void {
+  app.get('/v1/runs/:run_id/events', {
+    config: { scope: 'read' },
+    schema: {
+      tags: ['runs'], summary: 'The events of a run', operationId: 'getEvents', params: runParams, querystring: eventsQuery, headers: eventsHeaders,
+      response: answers,
+    },
+  }, async (request, reply) => {
+    const { run_id } = request.params;
+    const { after, cursor, types: asked, limit = 100 } = request.query;
+    const { view } = await findRun({ store: context.store(), archive: context.log.archive }, tenantOf(request), run_id);
+    const types = asked === undefined ? null : new Set(asked);
+    const form = wantedForm(request);
+    const lastEventId = form === 'sse' ? request.headers['last-event-id'] : undefined;
+    const after_seq = positionOf({ lastEventId, cursor, after }, view.last_seq);
+    const atEnd = isEnded(view.status) && after_seq === view.last_seq;
+    switch (form) {
+      case 'sse':
+        if (atEnd && lastEventId !== undefined) return reply.code(204).send();
+        await serveEventStream(context, { run_id, after_seq, atEnd, types, reply });
+        return reply;
+      case 'ndjson':
+        await serveJsonLines(context, { run_id, after_seq, atEnd, types, reply });
+        return reply;
+      case 'json': {
+        const page = await readLog(context.log, run_id, { after_seq, limit });
+        const last_seq = page.at(-1)?.seq ?? after_seq;
+        const data = page.filter((entry) => types === null || types.has(entry.type)).map((entry) => entry.event);
+        return { data, next_cursor: last_seq < view.last_seq && page.length > 0 ? encodeCursor(String(last_seq)) : null };
+      }
+    }
+  });
+}
+
+function wantedForm(request: FastifyRequest): 'sse' | 'ndjson' | 'json' {
+  const accept = (request.headers.accept ?? '').toLowerCase();
+  if (accept.includes('text/event-stream')) return 'sse';
+  return accept.includes('application/x-ndjson') ? 'ndjson' : 'json';
+}

@@ -1,0 +1,50 @@
+/** Routes of the contract that a later release builds: refused by name, never accepted and ignored. */
+import type { Scope } from './auth/keys.ts';
+import { Problem } from './problem.ts';
+import type { ApiInstance } from './server/api-types.ts';
+
+/** Method, path, and what it will ask for. */
+export const notBuiltRoutes: readonly (readonly [method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, scope: Scope])[] = [
+  ['POST', '/v1/runs/batch', 'write'],
+  ['POST', '/v1/runs/cancel', 'write'],
+  ['PATCH', '/v1/runs/:run_id', 'write'],
+  ['DELETE', '/v1/runs/:run_id', 'write'],
+  ['POST', '/v1/runs/:run_id/ledger/:tool_use_id', 'write'],
+  ['GET', '/v1/runs/:run_id/tree', 'read'],
+  ['POST', '/v1/runs/:run_id/pause', 'write'],
+  ['POST', '/v1/runs/:run_id/resume', 'write'],
+  ['POST', '/v1/runs/:run_id/steer', 'write'],
+  ['POST', '/v1/runs/:run_id/approvals/:tool_use_id', 'write'],
+  ['POST', '/v1/runs/:run_id/fork', 'write'],
+  ['POST', '/v1/sessions', 'write'],
+  ['GET', '/v1/sessions', 'read'],
+  ['GET', '/v1/sessions/:session_id', 'read'],
+  ['GET', '/v1/sessions/:session_id/events', 'read'],
+  ['GET', '/v1/chains/:name/canary', 'read'],
+  ['PUT', '/v1/chains/:name/canary', 'admin'],
+  ['GET', '/v1/breakers', 'read'],
+  ['POST', '/v1/breakers/:id', 'admin'],
+  ['POST', '/v1/schedules', 'write'],
+  ['GET', '/v1/schedules', 'read'],
+  ['DELETE', '/v1/schedules', 'write'],
+  ['GET', '/v1/schedules/:schedule_id', 'read'],
+  ['DELETE', '/v1/schedules/:schedule_id', 'write'],
+  ['GET', '/v1/workers', 'read'],
+  ['GET', '/v1/usage', 'read'],
+  ['POST', '/v1/keys', 'admin'],
+  ['GET', '/v1/keys', 'admin'],
+  ['DELETE', '/v1/keys', 'admin'],
+  ['DELETE', '/v1/keys/:key_id', 'admin'],
+  ['GET', '/v1/webhooks/deliveries', 'read'],
+  ['POST', '/v1/webhooks/deliveries/:id/redeliver', 'write'],
+  ['GET', '/queues', 'admin'],
+];
+
+export function notBuilt(app: ApiInstance): void {
+  for (const [method, url, scope] of notBuiltRoutes) {
+    app.route({
+      method, url, config: { scope }, schema: { hide: true },
+      handler: () => { throw new Problem({ status: 501, code: 'not_supported', detail: `${method} ${url} is not built yet.` }); },
+    });
+  }
+}

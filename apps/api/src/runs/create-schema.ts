@@ -1,0 +1,88 @@
+/** What may be asked of a new run, and what a later release will take: that is named as such and refused. */
+import { limitNames, limitsNotSupported, utf8Length, type LimitName } from '@treadle/core';
+import { z } from 'zod';
+
+/** Decoded bytes of one image. */
+export const maxImageBytes = 5 * 1024 * 1024;
+const maxMetadataBytes = 16 * 1024;
+
+const textPart = z.strictObject({ type: z.literal('text'), text: z.string() });
+const imagePart = z.strictObject({
+  type: z.literal('image'),
+  media_type: z.enum(['image/png', 'image/jpeg', 'image/gif', 'image/webp']),
+  data: z.string().superRefine((data, context) => {
+    const problem = base64Problem(data);
+    if (problem !== null) context.addIssue({ code: 'custom', message: problem });
+  }).describe('Base64 without a prefix, at most 5 MiB when decoded.'),
+});
+
+const inputSchema = z.union([
+  z.string(),
+  z.array(z.discriminatedUnion('type', [textPart, imagePart])).min(1).max(100),
+]).refine(saysSomething, 'expected some text or an image');
+
+/** Limits that may be zero: none allowed at all. */
+const mayBeZero: readonly LimitName[] = ['tool_budget', 'max_reasks', 'max_consecutive_errors'];
+const inSeconds: readonly LimitName[] = ['turn_timeout_s', 'session_timeout_s'];
+
+function limit(name: LimitName) {
+  if (inSeconds.includes(name)) return z.number().positive().optional();
+  return z.int().min(mayBeZero.includes(name) ? 0 : 1).optional();
+}
+
+const limitsSchema = z.strictObject(
+  Object.fromEntries(limitNames.map((name) => [name, limit(name)])) as Record<LimitName, ReturnType<typeof limit>>,
+);
+
+export const createRunSchema = z.strictObject({
+  agent: z.string().min(1).max(128).optional(),
+  input: inputSchema,
+  limits: limitsSchema.default({}),
+  metadata: z.record(z.string().max(256), z.unknown())
+    .refine((metadata) => utf8Length(JSON.stringify(metadata)) <= maxMetadataBytes, `expected at most ${maxMetadataBytes} bytes of JSON`)
+    .default({}),
+  tags: z.array(z.string().min(1).max(64)).max(20).default([]).describe('Repeated ones count once.'),
+  priority: z.int().min(1).max(100).default(50).describe('1 is served first.'),
+  run_at: z.iso.datetime({ offset: true }).optional().describe('ISO 8601; a time that has passed means at once.'),
+});
+
+export type CreateRunBody = z.output<typeof createRunSchema>;
+
+export const createHeaders = z.object({
+  'idempotency-key': z.string().regex(/^[\x20-\x7e]{1,255}$/, 'expected 1 to 255 printable ASCII characters').optional(),
+});
+
+const laterFields = ['session_id', 'concurrency_key', 'start_within_s', 'on_busy', 'webhook', 'chain'] as const;
+
+/** The paths of what a later release will take, in a body that may be anything. */
+export function laterFieldsOf(body: unknown): string[] {
+  if (!isObject(body)) return [];
+  const fields: string[] = laterFields.filter((name) => Object.hasOwn(body, name));
+  const { limits, input } = body;
+  if (isObject(limits)) {
+    fields.push(...limitsNotSupported.filter((name) => Object.hasOwn(limits, name)).map((name) => `limits.${name}`));
+    if (isObject(limits.turn_timeout_s)) fields.push('limits.turn_timeout_s');
+  }
+  if (Array.isArray(input)) {
+    input.slice(0, 100).forEach((part: unknown, index) => {
+      if (isObject(part) && part.type === 'image' && Object.hasOwn(part, 'url')) fields.push(`input.${index}.url`);
+    });
+  }
+  return fields;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+/** A model refuses a request without any text or image, so a run of nothing could only fail. */
+function saysSomething(input: string | readonly { readonly type: string; readonly text?: string }[]): boolean {
+  if (typeof input === 'string') return input.trim() !== '';
+  return input.some((part) => part.type !== 'text' || part.text?.trim() !== '');
+}
+
+function base64Problem(data: string): string | null {
+  if (data.length === 0 || data.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(data)) return 'expected base64 without a prefix';
+  const bytes = data.length / 4 * 3 - (data.endsWith('==') ? 2 : data.endsWith('=') ? 1 : 0);
+  return bytes > maxImageBytes ? `expected at most ${maxImageBytes} bytes when decoded` : null;
+}

@@ -1,0 +1,42 @@
+/**
+ * A run as its owner may see it, wherever it is: in the store while its keys live, in the archive afterwards.
+ *
+ * 1. Absent, foreign and malformed ids get the same answer, and the first two the same look-ups, so that neither the body nor
+ *    the time of an answer shows what exists.
+ */
+import { initialState, isId, restoreState, type RunState, type RunStatus } from '@treadle/core';
+import { runView, type RunDirectory, type RunSnapshot, type RunView } from '@treadle/engine';
+import { notFound } from '../problem.ts';
+import type { ReadableArchive } from '../store/guarded-store.ts';
+
+export type FoundRun =
+  | { readonly from: 'store'; readonly view: RunView; readonly state: RunState }
+  | { readonly from: 'archive'; readonly view: RunView };
+
+export interface FindDeps { readonly store: Pick<RunDirectory, 'read'>; readonly archive: Pick<ReadableArchive, 'getRun'> }
+
+/** Throws the 404 `Problem` for what this tenant does not have. */
+export async function findRun(deps: FindDeps, tenant: string, run_id: string): Promise<FoundRun> {
+  const found = isId('run', run_id) ? await lookUp(deps, tenant, run_id) : null;
+  if (found === null) throw notFound();
+  return found;
+}
+
+/** Null where the tenant has no such run. */
+export async function lookUp(deps: FindDeps, tenant: string, run_id: string): Promise<FoundRun | null> {
+  const snapshot = await deps.store.read(run_id);
+  if (snapshot?.tenant === tenant) return storedRun(snapshot);
+  const text = await deps.archive.getRun(run_id);
+  if (snapshot !== null || text === null) return null;
+  const { tenant: owner, ...view } = JSON.parse(text) as RunView & { readonly tenant: string };
+  return owner === tenant ? { from: 'archive', view: view as unknown as RunView } : null;
+}
+
+export function storedRun(snapshot: RunSnapshot): FoundRun & { readonly from: 'store' } {
+  const state = restoreState(initialState, snapshot.stored);
+  return { from: 'store', state, view: runView(state, snapshot.archived_seq) };
+}
+
+export function statusOf(found: FoundRun): RunStatus {
+  return found.view.status;
+}

@@ -1,0 +1,34 @@
+/** GET /v1/runs/{id}/wait: woken by the run's events, not by looking again and again. */
+import { isEnded } from '@treadle/core';
+import type { RunView } from '@treadle/engine';
+import type { FastifyRequest } from 'fastify';
+import type { ApiContext } from '../dependencies.ts';
+import { findRun } from './find.ts';
+
+export interface Wait { readonly tenant: string; readonly run_id: string; readonly timeoutMs: number; readonly request: FastifyRequest }
+
+/** The run when it has ended, or as it is when the time is over, the client has gone or the server closes. */
+export async function waitForRun(context: ApiContext, wait: Wait): Promise<RunView> {
+  const find = () => findRun({ store: context.store(), archive: context.log.archive }, wait.tenant, wait.run_id);
+  const { view } = await find();
+  if (isEnded(view.status) || wait.timeoutMs === 0) return view;
+  await untilEnded(context, wait, view.last_seq);
+  return (await find()).view;
+}
+
+async function untilEnded(context: ApiContext, wait: Wait, after_seq: number): Promise<void> {
+  const over = new AbortController();
+  const stop = (): void => over.abort();
+  const timer = setTimeout(stop, wait.timeoutMs);
+  const { socket } = wait.request.raw;
+  socket.once('close', stop);
+  const left = context.streams.open(stop);
+  try {
+    const pages = context.deps.followers.follow(wait.run_id, { after_seq, signal: over.signal });
+    while (!(await pages.next()).done);
+  } finally {
+    clearTimeout(timer);
+    socket.off('close', stop);
+    left();
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * The HTTP API, wired from what it is given. Binds no port and reads no environment: the composition root does.
+ *
+ * Owns: the open streams. Everything else of a request lives and ends with it.
+ * 1. Every answer that is an error is a problem of the contract (server/answer-errors.ts).
+ * 2. Every lookup asks for the owner (runs/find.ts); the owner comes from the key (auth/authenticate.ts).
+ * 3. Every call to the store is bounded (store/guarded-store.ts).
+ * 4. `close()` takes no new requests, ends event streams cleanly and answers waits, then closes.
+ */
+import Fastify, { type FastifyReply } from 'fastify';
+import { agentRoutes } from './agents/routes.ts';
+import { authenticate } from './auth/authenticate.ts';
+import { settingsOf, type ApiContext, type ApiDeps, type ApiOptions } from './dependencies.ts';
+import { createOpenStreams } from './events/open-streams.ts';
+import { eventRoutes } from './events/routes.ts';
+import { notBuilt } from './not-built.ts';
+import { describeRoutes, openApiRoute } from './operations/openapi.ts';
+import { operationRoutes } from './operations/routes.ts';
+import { Problem } from './problem.ts';
+import { runRoutes } from './runs/routes.ts';
+import { transcriptRoutes } from './runs/transcript-routes.ts';
+import { answerClientError, answerErrors, answerFrameworkError } from './server/answer-errors.ts';
+import { useZod, type ApiInstance, type ZodTypes } from './server/api-types.ts';
+import { acceptJsonBodies } from './server/json-body.ts';
+import { guardedArchive, guardedStore } from './store/guarded-store.ts';
+
+/** A fastify instance to `listen` with, or to `inject` into. */
+export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance {
+  const context = contextOf(deps, options);
+  const app = Fastify({
+    logger: false,
+    routerOptions: { maxParamLength: 500 },
+    bodyLimit: context.settings.maxBodyBytes,
+    exposeHeadRoutes: false,
+    return503OnClosing: false,
+    requestTimeout: 30_000,
+    keepAliveTimeout: 72_000,
+    frameworkErrors: (error, _request, reply) => answerFrameworkError(error, reply as FastifyReply),
+    clientErrorHandler: answerClientError,
+  });
+  answerErrors(app, deps.logger);
+  useZod(app);
+  closeStreamsFirst(app.withTypeProvider<ZodTypes>(), context);
+  authenticate(app, deps);
+  acceptJsonBodies(app, context.settings.maxBodyBytes);
+  describeRoutes(app, context.settings.version);
+  void app.register(async (instance) => {
+    const api = instance.withTypeProvider<ZodTypes>();
+    operationRoutes(api, context);
+    openApiRoute(api);
+    agentRoutes(api, context);
+    runRoutes(api, context);
+    transcriptRoutes(api, context);
+    eventRoutes(api, context);
+    notBuilt(api);
+  });
+  return app.withTypeProvider<ZodTypes>();
+}
+
+function contextOf(deps: ApiDeps, options: ApiOptions): ApiContext {
+  const settings = settingsOf(options);
+  const { callTimeoutMs, requestBudgetMs } = settings;
+  const streams = createOpenStreams();
+  return {
+    deps, settings, streams,
+    store: () => guardedStore(deps.store, { callTimeoutMs, budgetMs: requestBudgetMs }),
+    log: { store: guardedStore(deps.store, { callTimeoutMs }), archive: guardedArchive(deps.archive, requestBudgetMs) },
+  };
+}
+
+function closeStreamsFirst(app: ApiInstance, { streams }: ApiContext): void {
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-content-type-options', 'nosniff');
+    if (!streams.closing || request.routeOptions.config.scope === 'public') return;
+    throw new Problem({ status: 503, code: 'unavailable', detail: 'This process is closing; please try again.', headers: { 'retry-after': '1', connection: 'close' } });
+  });
+  app.addHook('preClose', async () => streams.close());
+}

@@ -1,0 +1,121 @@
+/**
+ * The API process: everything it is made of, wired together.
+ *
+ * Owns: its connections to Redis, the feed it follows, the listening server. States: starting → serving → closing → closed.
+ */
+import { readFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { agentSpecOf, agentVersionOf, type LoadedConfig, type Settings } from '@treadle/config';
+import { LogFollowers } from '@treadle/engine';
+import { openArchive } from '@treadle/event-archive';
+import { turnJobs } from '@treadle/queue';
+import { connectRedis, createEventFeed, createRedisClock, createRunStore, inspectRedis } from '@treadle/run-store';
+import { createMetrics, watchEventLoop, type Logger } from '@treadle/telemetry';
+import type { Redis } from 'ioredis';
+import { uuidv7 } from 'uuidv7';
+import { createKeyTable, loadKeys, type KeyTable } from './auth/keys.ts';
+import type { AgentCatalogue, ApiDeps, Health } from './dependencies.ts';
+import { createApiServer } from './server.ts';
+import { guardedArchive, guardedStore } from './store/guarded-store.ts';
+
+export interface ApiSetup {
+  readonly settings: Settings;
+  readonly config: LoadedConfig;
+  readonly logger: Logger;
+  readonly redisUrl: string;
+  /** Where the file archive lies, if no bucket is set. */
+  readonly archiveDir: string;
+}
+
+export interface RunningApi {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** The API cannot be started as it is configured; one fault a line. */
+export class UnfitApi extends Error {
+  constructor(faults: readonly string[]) {
+    super(faults.join('\n'));
+    this.name = 'UnfitApi';
+  }
+}
+
+/** Throws `UnfitApi` for what the configuration has wrong, and what listening throws. Waits for Redis to answer once. */
+export async function startApi(setup: ApiSetup): Promise<RunningApi> {
+  const { settings, logger } = setup;
+  const keys = await keyTable(settings);
+  const onError = (error: Error): void => { logger.warn({ err: error }, 'redis'); };
+  const first = connectRedis(setup.redisUrl, { role: 'command', onError });
+  const problem = (await inspectRedis(first)).problems.find((each) => each.severity === 'error');
+  if (problem !== undefined) throw new UnfitApi([`REDIS_URL: ${problem.problem} (${problem.mend})`]);
+  const clock = await createRedisClock(first);
+  const redis = connectRedis(setup.redisUrl, { role: 'api', onError });
+  const store = createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards });
+  const { archive, description } = openArchive({
+    bucket: settings.s3Bucket, endpoint: settings.s3Endpoint, region: settings.s3Region, access_key_id: settings.s3AccessKeyId,
+    secret_access_key: settings.s3SecretAccessKey, prefix: settings.s3Prefix ?? '', dir: setup.archiveDir,
+  });
+  const metrics = createMetrics();
+  const followers = new LogFollowers({ store: guardedStore(store, { callTimeoutMs: 2000 }), archive: guardedArchive(archive, archiveTimeoutMs) });
+  const stop = new AbortController();
+  const feed = createEventFeed({ connect: () => connectRedis(setup.redisUrl, { role: 'blocking', onError }) }, { prefix: settings.prefix, shards: settings.shards });
+  const listening = followers.listen(feed, stop.signal).catch((error: unknown) => { logger.error({ err: error }, 'the event feed has ended'); });
+  const refresh = setInterval(() => { clock.refresh().catch(() => undefined); }, clockEveryMs).unref();
+  const stopWatching = watchEventLoop(metrics);
+
+  const deps: ApiDeps = {
+    store, archive, followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), keys, logger,
+    health: () => healthOf(redis), metrics: () => metrics.registry.metrics(), observe: {
+      runCreated: (agent) => { metrics.runsCreated.inc({ agent }); }, sseClientOpened: () => { metrics.sseClients.inc(); }, sseClientGone: () => { metrics.sseClients.dec(); },
+    },
+  };
+  const server = createApiServer(deps, { shards: settings.shards, version: await packageVersion() });
+  await server.listen({ host: settings.host, port: settings.port });
+  const { port } = server.server.address() as AddressInfo;
+  logger.info({ archive: description, port }, 'API ready');
+  return {
+    url: `http://${settings.host.includes(':') ? `[${settings.host}]` : settings.host}:${port}`,
+    close: async () => {
+      await server.close();
+      stop.abort();
+      clearInterval(refresh);
+      stopWatching();
+      await listening;
+      redis.disconnect();
+      first.disconnect();
+    },
+  };
+}
+
+const clockEveryMs = 10_000;
+const archiveTimeoutMs = 4000;
+
+async function packageVersion(): Promise<string> {
+  const text = await readFile(new URL('../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+async function keyTable(settings: Settings): Promise<KeyTable | null> {
+  if (settings.auth === 'off') return null;
+  const keysFileText = settings.keysFile === null ? null : await readFile(settings.keysFile, 'utf8').catch((error: unknown) => {
+    throw new UnfitApi([`TREADLE_KEYS_FILE: cannot be read: ${error instanceof Error ? error.message : String(error)}`]);
+  });
+  const loaded = loadKeys({ adminKey: settings.adminKey, keysFileText });
+  if (loaded.type === 'invalid') throw new UnfitApi(loaded.problems.map((each) => `${each.path.startsWith('TREADLE_') ? '' : 'TREADLE_KEYS_FILE: '}${each.path}: ${each.problem}`));
+  if (loaded.keys.length === 0) throw new UnfitApi(['TREADLE_AUTH: keys are asked for, but there are none; set TREADLE_ADMIN_KEY or TREADLE_KEYS_FILE']);
+  return createKeyTable(loaded.keys);
+}
+
+function catalogueOf(config: LoadedConfig): AgentCatalogue {
+  const agents = new Map(Object.keys(config.agents).flatMap((name) => {
+    const spec = agentSpecOf(config, name);
+    return spec === undefined ? [] : [[name, { spec, version: agentVersionOf(spec) }] as const];
+  }));
+  return { get: (name) => agents.get(name) ?? null, list: () => [...agents.values()] };
+}
+
+async function healthOf(redis: Redis): Promise<Health> {
+  const silent = new Promise<Health>((resolve) => { setTimeout(() => { resolve({ ok: false, problems: ['Redis does not answer'] }); }, 1500).unref(); });
+  const asked = redis.ping().then((): Health => ({ ok: true, problems: [] }), (): Health => ({ ok: false, problems: ['Redis does not answer'] }));
+  return Promise.race([asked, silent]);
+}

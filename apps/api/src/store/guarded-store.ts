@@ -1,0 +1,70 @@
+/**
+ * The run store as a request may use it: each call answers or fails in time, and says what failed.
+ *
+ * 1. No call takes longer than `callTimeoutMs`, nor than what is left of the request's budget.
+ * 2. A call that is given up after it was made counts as sent; one for which no time is left is not made.
+ */
+import type { Archive, RunDirectory } from '@treadle/engine';
+import { ArchiveUnavailable, StoreUnavailable, storeUnavailable } from './unavailable.ts';
+
+export interface GuardOptions {
+  /** Of one call. */
+  readonly callTimeoutMs: number;
+  /** Of all calls together, from now on; unlimited where it is left out. */
+  readonly budgetMs?: number;
+}
+
+/** Throws `StoreUnavailable` for whatever means that the store is away; other errors as they are. */
+export function guardedStore(store: RunDirectory, options: GuardOptions): RunDirectory {
+  const endMs = options.budgetMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + options.budgetMs;
+
+  async function bounded<T>(call: () => Promise<T>): Promise<T> {
+    const leftMs = Math.min(options.callTimeoutMs, endMs - performance.now());
+    if (leftMs <= 0) throw new StoreUnavailable('no time was left to ask the store', { sent: false });
+    try {
+      return await within(call(), leftMs, () => new StoreUnavailable('the store did not answer in time', { sent: true }));
+    } catch (error) {
+      throw storeUnavailable(error) ?? error;
+    }
+  }
+
+  return {
+    create: (run) => bounded(() => store.create(run)),
+    command: (command) => bounded(() => store.command(command)),
+    read: (run_id) => bounded(() => store.read(run_id)),
+    events: (run_id, after_seq, limit) => bounded(() => store.events(run_id, after_seq, limit)),
+    ledger: (run_id) => bounded(() => store.ledger(run_id)),
+    list: (query) => bounded(() => store.list(query)),
+    reserveKey: (key) => bounded(() => store.reserveKey(key)),
+    now: () => bounded(() => store.now()),
+  };
+}
+
+export type ReadableArchive = Pick<Archive, 'events' | 'getRun'>;
+
+/** Throws `ArchiveUnavailable` for whatever goes wrong. */
+export function guardedArchive(archive: ReadableArchive, timeoutMs: number): ReadableArchive {
+  async function bounded<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      return await within(call(), timeoutMs, () => new ArchiveUnavailable('the archive did not answer in time'));
+    } catch (error) {
+      throw error instanceof ArchiveUnavailable ? error : new ArchiveUnavailable('the archive cannot be read', { cause: error });
+    }
+  }
+  return {
+    events: (run_id, after_seq, limit) => bounded(() => archive.events(run_id, after_seq, limit)),
+    getRun: (run_id) => bounded(() => archive.getRun(run_id)),
+  };
+}
+
+/** `promise`, or the error of `tooLate` after `timeoutMs`. What the promise comes to afterwards is nobody's business. */
+export async function within<T>(promise: Promise<T>, timeoutMs: number, tooLate: () => Error): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => { timer = setTimeout(() => reject(tooLate()), timeoutMs); });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+    promise.catch(() => undefined);
+  }
+}
