@@ -1,6 +1,6 @@
 /** What a run is pinned to when it is created: made here from the configuration, without secrets and addresses. */
 import { createHash } from 'node:crypto';
-import { limitNames, type AgentLimits, type AgentSpec, type LimitName, type LimitRange, type ModelSpec } from '@treadle/core';
+import { canonicalJson, limitNames, type AgentLimits, type AgentSpec, type LimitName, type LimitRange, type ModelSpec } from '@treadle/core';
 import type { LoadedConfig } from './load.ts';
 import type { AgentConfig } from './schema/config.ts';
 import { unsetLimit, type LimitsConfig } from './schema/limits.ts';
@@ -47,12 +47,4 @@ function rangeOf(name: LimitName, given: LimitsConfig[LimitName]): LimitRange {
   const fallback = given?.max === undefined ? unsetLimit(name) : Math.min(unsetLimit(name), given.max);
   const value = given?.default ?? fallback;
   return { default: value, max: given?.max ?? value };
-}
-
-/** JSON with keys in code-unit order at every depth. */
-function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, each: unknown) => {
-    if (typeof each !== 'object' || each === null || Array.isArray(each)) return each;
-    return Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)));
-  });
 }

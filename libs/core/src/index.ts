@@ -1,5 +1,6 @@
 export { assertNever, InvariantBroken } from './assert-never.ts';
 export type { AgentSpec, ChainSpec, EffectClass, ModelSpec, ParallelClass, ToolDefinition } from './agent-spec.ts';
+export { canonicalJson } from './canonical-json.ts';
 export { decodeEvent, encodeEvent, restoreState, stamp, stateChanges, type StateChanges, type StateFields } from './codec.ts';
 export { wishesOf, type Command, type CommandType, type Wishes } from './command.ts';
 export { decide } from './decide.ts';

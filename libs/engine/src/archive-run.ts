@@ -71,7 +71,7 @@ async function putRange(deps: ArchiveDeps, range: SealedRange): Promise<void> {
   const events = stored?.events ?? [];
   if (events.length !== count) throw new Error(`${range.run_id}: ${count} events are sealed, ${events.length} are there`);
   await deps.archive.putSegment({ ...range, events });
-  const snapshot = range.ended ? await deps.store.read(range.run_id) : null;
+  const snapshot = range.ended ? await deps.store.read(range.run_id, 'messages') : null;
   if (snapshot === null || snapshot.stored.last_seq !== range.last_seq) return;
   const view = runView(restoreState(initialState, snapshot.stored), range.last_seq);
   await deps.archive.putRun(range.run_id, JSON.stringify({ ...view, tenant: snapshot.tenant }));

@@ -1,7 +1,7 @@
 /**
  * Folds a run's log again and compares the outcome with the stored state, field by field.
  */
-import { evolve, initialState, restoreState, type RunState } from '@treadle/core';
+import { canonicalJson, evolve, initialState, restoreState, type RunState } from '@treadle/core';
 import type { RunDirectory } from './ports/run-store.ts';
 import { wholeLog, type LogDeps } from './read-log.ts';
 
@@ -30,13 +30,7 @@ export async function replayRun(deps: LogDeps & { readonly store: Pick<RunDirect
   const replayed = await foldLog(deps, run_id, stored.last_seq);
   const differences = Object.keys(stored).flatMap((key) => {
     const field = key as keyof RunState;
-    return canonical(stored[field]) === canonical(replayed[field]) ? [] : [{ field, stored: stored[field], replayed: replayed[field] }];
+    return canonicalJson(stored[field]) === canonicalJson(replayed[field]) ? [] : [{ field, stored: stored[field], replayed: replayed[field] }];
   });
   return { identical: differences.length === 0, events: replayed.last_seq, differences };
-}
-
-/** JSON with sorted keys. */
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_key, item: unknown) => item !== null && typeof item === 'object' && !Array.isArray(item)
-    ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1))) : item) ?? 'null';
 }

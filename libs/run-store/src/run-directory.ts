@@ -45,8 +45,8 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
     }
   }
 
-  async function read(run_id: string): Promise<RunSnapshot | null> {
-    const reply = asReply(await run('read', { keys: keys.run(run_id), args: [] }));
+  async function read(run_id: string, without?: 'messages'): Promise<RunSnapshot | null> {
+    const reply = asReply(await run('read', { keys: keys.run(run_id), args: [without ?? ''] }));
     if (reply[0] === 'missing') return null;
     return { tenant: reply[1] as string, status: reply[2] as RunStatus, archived_seq: Number(reply[3]), stored: storedOf(reply[4])! };
   }

@@ -8,9 +8,8 @@
  *    could create the run; else `outcome_unknown`.
  */
 import { createHash } from 'node:crypto';
-import { limitsOfRun } from '@treadle/core';
+import { canonicalJson, limitsOfRun } from '@treadle/core';
 import { createRun, mintRunId, runView, type NewRun, type RunDirectory, type RunView } from '@treadle/engine';
-import { canonicalJson } from '../canonical-json.ts';
 import type { ApiContext, OfferedAgent } from '../dependencies.ts';
 import { invalidRequest, outcomeUnknown, Problem, unavailable } from '../problem.ts';
 import { StoreUnavailable } from '../store/unavailable.ts';

@@ -15,16 +15,16 @@ export type FoundRun =
 
 export interface FindDeps { readonly store: Pick<RunDirectory, 'read'>; readonly archive: Pick<ReadableArchive, 'getRun'> }
 
-/** Throws the 404 `Problem` for what this tenant does not have. */
-export async function findRun(deps: FindDeps, tenant: string, run_id: string): Promise<FoundRun> {
-  const found = isId('run', run_id) ? await lookUp(deps, tenant, run_id) : null;
+/** Throws the 404 `Problem` for what this tenant does not have. The state has its messages only where `whole` asks for them. */
+export async function findRun(deps: FindDeps, tenant: string, run_id: string, whole?: 'whole'): Promise<FoundRun> {
+  const found = isId('run', run_id) ? await lookUp(deps, tenant, run_id, whole) : null;
   if (found === null) throw notFound();
   return found;
 }
 
 /** Null where the tenant has no such run. */
-export async function lookUp(deps: FindDeps, tenant: string, run_id: string): Promise<FoundRun | null> {
-  const snapshot = await deps.store.read(run_id);
+export async function lookUp(deps: FindDeps, tenant: string, run_id: string, whole?: 'whole'): Promise<FoundRun | null> {
+  const snapshot = await deps.store.read(run_id, whole === undefined ? 'messages' : undefined);
   if (snapshot?.tenant === tenant) return storedRun(snapshot);
   const text = await deps.archive.getRun(run_id);
   if (snapshot !== null || text === null) return null;

@@ -29,7 +29,7 @@ Promise<{ readonly data: readonly RunView[]; readonly next_cursor: string | null
   const page = await store.list({ tenant, status, agent, tag, limit, before_id: positionOf(query.cursor) });
   const data: RunView[] = [];
   for (let from = 0; from < page.run_ids.length; from += readsAtOnce) {
-    const snapshots = await Promise.all(page.run_ids.slice(from, from + readsAtOnce).map((run_id) => store.read(run_id)));
+    const snapshots = await Promise.all(page.run_ids.slice(from, from + readsAtOnce).map((run_id) => store.read(run_id, 'messages')));
     // A run may have left the store since the list was read, and its owner is checked wherever a run is shown.
     for (const snapshot of snapshots) if (snapshot?.tenant === tenant) data.push(storedRun(snapshot).view);
   }

@@ -26,8 +26,8 @@ const replaySchema = z.strictObject({
 });
 
 export function transcriptRoutes(app: ApiInstance, context: ApiContext): void {
-  const find = (request: FastifyRequest, run_id: string): Promise<FoundRun> =>
-    findRun({ store: context.store(), archive: context.log.archive }, tenantOf(request), run_id);
+  const find = (request: FastifyRequest, run_id: string, whole?: 'whole'): Promise<FoundRun> =>
+    findRun({ store: context.store(), archive: context.log.archive }, tenantOf(request), run_id, whole);
 
   app.get('/v1/runs/:run_id/messages', {
     config: { scope: 'read' },
@@ -35,7 +35,7 @@ export function transcriptRoutes(app: ApiInstance, context: ApiContext): void {
       tags, summary: 'The transcript as the model would next see it', operationId: 'getMessages', params: runParams, querystring: noQuery,
       response: { 200: json('The transcript', messagesSchema), ...problems(404, 422) },
     },
-  }, async (request) => transcriptOf(context.log, await find(request, request.params.run_id)));
+  }, async (request) => transcriptOf(context.log, await find(request, request.params.run_id, 'whole')));
 
   app.get('/v1/runs/:run_id/ledger', {
     config: { scope: 'read' },

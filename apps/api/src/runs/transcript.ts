@@ -1,7 +1,6 @@
 /** What can be said of a run beyond its own record: transcript, ledger, replay. From the store, or from the archived log. */
-import { idempotencyKey, InvariantBroken, isEnded, modelRequest, specOf, type LedgerEntry, type Message, type RunState } from '@treadle/core';
+import { canonicalJson, idempotencyKey, InvariantBroken, isEnded, modelRequest, specOf, type LedgerEntry, type Message, type RunState } from '@treadle/core';
 import { foldLog, replayRun, runView, wholeLog, type LogDeps, type ReplayReport } from '@treadle/engine';
-import { canonicalJson } from '../canonical-json.ts';
 import type { ApiContext } from '../dependencies.ts';
 import type { FoundRun } from './find.ts';
 

@@ -31,7 +31,7 @@ export function guardedStore(store: RunDirectory, options: GuardOptions): RunDir
   return {
     create: (run) => bounded(() => store.create(run)),
     command: (command) => bounded(() => store.command(command)),
-    read: (run_id) => bounded(() => store.read(run_id)),
+    read: (run_id, without) => bounded(() => store.read(run_id, without)),
     events: (run_id, after_seq, limit) => bounded(() => store.events(run_id, after_seq, limit)),
     ledger: (run_id) => bounded(() => store.ledger(run_id)),
     list: (query) => bounded(() => store.list(query)),

@@ -226,7 +226,8 @@ export interface TurnStore {
 export interface RunDirectory {
   create(run: CreateRun): Promise<CreateReply>;
   command(command: SendCommand): Promise<CommandReply>;
-  read(run_id: string): Promise<RunSnapshot | null>;
+  /** Without its messages a long run costs no more than a short one. */
+  read(run_id: string, without?: 'messages'): Promise<RunSnapshot | null>;
   events(run_id: string, after_seq: number, limit: number): Promise<EventRange | null>;
   ledger(run_id: string): Promise<readonly LedgerEntry[] | null>;
   list(query: ListRuns): Promise<{ readonly run_ids: readonly string[]; readonly next_before_id: string | null }>;

@@ -305,9 +305,9 @@ export function createMemoryRunStore(): MemoryRunStore {
     }),
     create: (request) => step(() => create(request)),
     command: (sent) => step(() => command(sent)),
-    read: (run_id) => step((): RunSnapshot | null => {
+    read: (run_id, without) => step((): RunSnapshot | null => {
       const record = run(run_id);
-      return record === undefined ? null : { tenant: record.tenant, status: record.status, stored: stored(record), archived_seq: record.archived_seq };
+      return record === undefined ? null : { tenant: record.tenant, status: record.status, stored: { ...stored(record), ...(without === 'messages' ? { messages: [] } : {}) }, archived_seq: record.archived_seq };
     }),
     events: (run_id, after_seq, limit) => step((): EventRange | null => {
       const record = run(run_id);
