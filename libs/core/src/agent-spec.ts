@@ -13,7 +13,25 @@ export interface AgentSpec {
   /** Patterns of tool names, e.g. `files/*`. */
   readonly tools: readonly string[];
   readonly limits: AgentLimits;
+  /** `json_action`: the model answers with one JSON object instead of calling tools. */
+  readonly protocol: 'native' | 'json_action';
+  /** What an answer must be, in order. */
+  readonly validators: readonly ValidatorSpec[];
+  /** What may keep a text answer from ending the run, in order. */
+  readonly stop_hooks: readonly HookSpec[];
 }
+
+/** `enforce`: the model tries again; `report`: the run says so in `checks`. Functions are found by name in the configuration. */
+export type ValidatorSpec = { readonly name: string; readonly mode: 'enforce' | 'report' } & (
+  | { readonly type: 'json_schema'; readonly schema: Readonly<Record<string, unknown>> }
+  | { readonly type: 'regex'; readonly pattern: string; readonly feedback: string }
+  | { readonly type: 'function' });
+
+export type HookDecision = 'stop' | 'extra_turn' | 'continue';
+
+export type HookSpec = { readonly name: string } & (
+  | { readonly type: 'regex'; readonly pattern: string; readonly decision: HookDecision; readonly prompt: string }
+  | { readonly type: 'function' });
 
 /** The ordered models of an agent. Never empty. */
 export interface ChainSpec {
@@ -53,6 +71,8 @@ export interface ToolDefinition {
   readonly effect: EffectClass;
   readonly parallel: ParallelClass;
   readonly timeout_ms: number;
+  /** Asked again and again on purpose: identical calls are no loop. */
+  readonly polling?: boolean;
   /** `sha256:` and the hash of what the model is shown of it. */
   readonly hash: string;
 }

@@ -2,7 +2,8 @@
  * Events and state as text. An event is one line of JSON; its field order is fixed: type, envelope, then its own.
  */
 import type { EventBody, RunEvent } from './events.ts';
-import type { Message } from './message.ts';
+import { evolve } from './evolve.ts';
+import type { KeptMessage } from './message.ts';
 import type { RunState } from './state.ts';
 
 /** Gives an event its place. The turn's number is the one the event belongs to: a first `turn_start` opens the next. */
@@ -13,6 +14,11 @@ export function stamp(state: RunState, body: EventBody, ts: number, epoch: numbe
     type, seq: state.last_seq + 1, ts: Math.max(ts, state.last_ts), run_id: state.run_id,
     turn_number: state.turn_number + (opens ? 1 : 0), epoch, ...fields,
   } as RunEvent;
+}
+
+/** The state after events that have no place yet: what a decision looks ahead with. */
+export function lookAhead(state: RunState, bodies: readonly EventBody[]): RunState {
+  return bodies.reduce((now, body) => evolve(now, stamp(now, body, now.last_ts, now.epoch)), state);
 }
 
 export function encodeEvent(event: RunEvent): string {
@@ -55,7 +61,7 @@ export function restoreState(initial: RunState, stored: {
   fields: Readonly<Record<string, string>>; last_seq: number; last_ts: number; epoch: number; generation: number; messages: readonly string[];
 }): RunState {
   const fields = Object.fromEntries(Object.entries(stored.fields).map(([key, value]) => [key, JSON.parse(value) as unknown])) as Partial<StateFields>;
-  const messages = stored.messages.map((message) => JSON.parse(message) as Message);
+  const messages = stored.messages.map((message) => JSON.parse(message) as KeptMessage);
   return {
     ...initial, ...fields, last_seq: stored.last_seq, last_ts: stored.last_ts, epoch: stored.epoch,
     transcript: { generation: stored.generation, messages },

@@ -2,6 +2,7 @@
  * What people and other runs may ask of a live run. Accepted in order through its inbox, applied by the next decision.
  */
 import type { EventBody } from './events.ts';
+import type { Limits } from './limits.ts';
 import type { Content } from './message.ts';
 import { wellFormed } from './well-formed.ts';
 
@@ -9,7 +10,8 @@ export type Command =
   | { readonly type: 'cancel' }
   | { readonly type: 'pause' }
   | { readonly type: 'resume'; readonly input?: Content }
-  | { readonly type: 'steer'; readonly text: string };
+  | { readonly type: 'steer'; readonly text: string }
+  | { readonly type: 'update'; readonly limits?: Partial<Limits>; readonly metadata?: Readonly<Record<string, unknown>>; readonly tags?: readonly string[]; readonly by: string };
 
 export type CommandType = Command['type'];
 
@@ -37,6 +39,11 @@ export function wishesOf(commands: readonly Command[]): Wishes {
         resume = true;
         if (command.input !== undefined) events.push({ type: 'user_message', content: wellFormed(command.input) });
         break;
+      case 'update': {
+        const { type: _, ...change } = command;
+        events.push({ type: 'run_updated', ...wellFormed(change) });
+        break;
+      }
       case 'steer': events.push({ type: 'steer', content: command.text.toWellFormed() }); break;
     }
   }

@@ -1,55 +1,85 @@
 /**
- * What becomes of a failed model call: wait and try again, hop along the chain, ask again, or end with a reason.
- * Reads `recoveryTable`; the only retry budget is `max_consecutive_errors`, in the log.
+ * What becomes of a failed model call: wait and try again, hop along the chain, make the request smaller, go on where the output
+ * was cut, ask again, or end with a reason. Reads `recoveryTable`; the only retry budget is `max_consecutive_errors`, in the log.
  */
 import { wishesOf } from './command.ts';
+import { lookAhead } from './codec.ts';
 import { endRun, turnEnd, type EndOptions } from './ending.ts';
 import type { ErrorEvent, EventBody } from './events.ts';
-import { recoveryTable } from './recovery.ts';
+import { pause } from './pausing.ts';
+import { recoveryTable, type RecoveryAction } from './recovery.ts';
 import { specOf, type RunState } from './state.ts';
+import type { StopReason } from './stop-reason.ts';
 import type { Decision, ModelFailed } from './turn-input.ts';
-import { addUsage, asWaste } from './usage.ts';
+import { asWaste, noUsage } from './usage.ts';
 
 /** Seconds. A same-model retry waits this long at most, unless the provider asks for more. */
 const maxBackoffS = 60;
 
-export function decideFailed(state: RunState, input: ModelFailed): Decision {
-  const { failure } = input;
+/** `kept`: events of a reply that is worth keeping although it failed. Those of a text carry its cost. */
+export function decideFailed(state: RunState, input: ModelFailed, kept: readonly EventBody[] = []): Decision {
+  const paid = kept.some((event) => event.type === 'assistant_text' && event.usage !== undefined);
   const wishes = wishesOf(input.commands);
-  const partial = interruptedText(state, failure.partial_text);
+  const now = lookAhead(state, kept);
+  const end: EndOptions = { elapsed_s: input.elapsed_s, turn_open: true };
   if (wishes.cancel) {
-    const waste = failure.usage === null ? {} : { usage: asWaste(failure.usage) };
-    return endRun(state, 'interrupted', { elapsed_s: input.elapsed_s, turn_open: true, before: [...partial, ...wishes.events], ...waste });
+    const cost = paid || input.failure.usage === null ? {} : { usage: asWaste(input.failure.usage) };
+    const partial = kept.length > 0 ? [] : interruptedText(state, input.failure.partial_text);
+    return behind(kept, endRun(now, 'interrupted', { ...end, before: [...partial, ...wishes.events], ...cost }));
   }
-  if (input.timed_out !== null) {
-    const before = [...wishes.events, event(state, input, { action: 'fail', site: null, retry_in: null })];
-    return endRun(state, input.timed_out, endOptions(input, before));
-  }
-  const move = nextMove(state, input);
-  const error = event(state, input, move);
-  if (move.action === 'fail') return endRun(state, reasonOf(state, input), endOptions(input, [error, ...wishes.events]));
-  const events: EventBody[] = [error, ...wishes.events, closeTurn(state, input)];
-  if (wishes.pause) {
-    return { events: [...events, { type: 'state_change', old: 'running', new: 'paused', reason: 'requested' }], effect: { type: 'pause' } };
-  }
-  return { events, effect: { type: 'hand_over', delay_ms: Math.round((move.retry_in ?? 0) * 1000) } };
+  const move = input.timed_out === null ? nextMove(now, input) : ({ action: 'fail', site: null, retry_in: null } as const);
+  const events: EventBody[] = [errorEvent(now, input, move, paid), ...wishes.events];
+  const after = lookAhead(now, events);
+  if (move.action === 'fail') return behind([...kept, ...events], endRun(after, input.timed_out ?? reasonOf(now, input), end));
+  const closed = [...kept, ...events, turnEnd(after, input.elapsed_s)];
+  if (wishes.pause) return pause(closed);
+  return { events: closed, effect: { type: 'hand_over', delay_ms: Math.round((move.retry_in ?? 0) * 1000) } };
+}
+
+function behind(events: readonly EventBody[], decision: Decision): Decision {
+  return { ...decision, events: [...events, ...decision.events] };
 }
 
 type Move = Pick<ErrorEvent, 'action' | 'site' | 'retry_in' | 'from_model' | 'to_model'>;
 
+const fail: Move = { action: 'fail', site: null, retry_in: null };
+
+/** First what this very failure calls for, then what its row of the table allows. */
 function nextMove(state: RunState, input: ModelFailed): Move {
   const { error_type, retry_after_s } = input.failure;
+  const own = ownMove(state, input);
+  if (own !== null) return own;
   const row = recoveryTable[error_type];
   const hop = row.fallback ? untried(state) : null;
-  const spent = state.consecutive_errors >= state.limits.max_consecutive_errors;
-  if (error_type === 'empty_response') {
-    if (state.reasks < state.limits.max_reasks) return { action: 'reask', site: null, retry_in: 0 };
-    return { action: 'fail', site: null, retry_in: null };
-  }
+  const spent = budgetSpent(state);
   if (state.model_errors < row.same_model_retries && !spent) return backoff(state, retry_after_s, input.jitter);
   if (hop !== null) return { action: 'fallback', site: 'fallback_model', retry_in: 0, from_model: modelName(state), to_model: hop };
   if (row.same_model_retries > 0 && !spent) return backoff(state, retry_after_s, input.jitter);
-  return { action: 'fail', site: null, retry_in: null };
+  return fail;
+}
+
+/** Null where the failure has no move of its own, or has used it up. Each of these is bounded, and changes the next request. */
+function ownMove(state: RunState, input: ModelFailed): Move | null {
+  const { limits } = state;
+  switch (input.failure.error_type) {
+    case 'empty_response': return state.reasks < limits.max_reasks ? { action: 'reask', site: null, retry_in: 0 } : fail;
+    case 'output_truncated': {
+      if (state.continuations >= limits.max_continuations) return null;
+      // A call that was cut is asked for again with more room; text is kept and gone on with.
+      const action: RecoveryAction = input.failure.partial_text.trim() === '' ? 'enlarge_output' : 'continue_prompt';
+      return { action, site: 'max_output_tokens', retry_in: 0 };
+    }
+    case 'context_overflow':
+    case 'payload_too_large': {
+      if (budgetSpent(state)) return null;
+      return { action: state.reactive_tried ? 'aggressive_snip' : 'reactive_compact', site: 'prompt_too_long', retry_in: 0 };
+    }
+    default: return null;
+  }
+}
+
+function budgetSpent(state: RunState): boolean {
+  return state.consecutive_errors >= state.limits.max_consecutive_errors;
 }
 
 /** `min(2^consecutive_errors, 60)` s with up to half of it again as jitter; what the provider asks for is a lower bound. */
@@ -69,31 +99,27 @@ function modelName(state: RunState): string {
   return specOf(state).chain.models[state.position]?.name ?? 'none';
 }
 
-/** A hop to a model not yet tried does not use up the budget. */
-function event(state: RunState, input: ModelFailed, move: Move): EventBody {
-  const { error_type, detail, usage } = input.failure;
-  const raised = move.action === 'fallback' || move.action === 'reask' ? state.consecutive_errors : state.consecutive_errors + 1;
+/** Actions that change the request, or the model, do not use up the budget of consecutive errors; refusals for length do. */
+const free: readonly RecoveryAction[] = ['fallback', 'reask', 'continue_prompt', 'enlarge_output'];
+
+/** The cost of a reply that was kept stands on its own event. */
+function errorEvent(state: RunState, input: ModelFailed, move: Move, paid: boolean): EventBody {
+  const { usage } = input.failure;
+  // What our own clock ended is no fault of the model's.
+  const error_type = input.timed_out === null ? input.failure.error_type : 'timeout';
+  const detail = input.timed_out === null ? input.failure.detail : `the ${input.timed_out === 'turn_timeout' ? 'turn' : 'run'} took longer than its limit ${input.timed_out}_s`;
+  const raised = free.includes(move.action) ? state.consecutive_errors : state.consecutive_errors + 1;
   return {
     type: 'error', error_type, model: modelName(state), detail: detail.toWellFormed().slice(0, 2000).toWellFormed(), ...move,
-    consecutive_errors: raised, ...(usage === null ? {} : { usage }),
+    consecutive_errors: raised, ...(usage === null || paid ? {} : { usage: { ...noUsage, ...usage } }),
   };
 }
 
-function reasonOf(state: RunState, input: ModelFailed) {
-  const row = recoveryTable[input.failure.error_type];
-  const spent = state.consecutive_errors >= state.limits.max_consecutive_errors;
-  return row.same_model_retries > 0 && spent && input.failure.error_type !== 'empty_response' ? 'max_consecutive_errors' as const : row.exhausted;
-}
-
-/** The error event carries the attempt's usage; folded before `turn_end`, which must count it too. */
-function endOptions(input: ModelFailed, before: EventBody[]): EndOptions {
-  const { usage } = input.failure;
-  return { elapsed_s: input.elapsed_s, turn_open: true, before, ...(usage === null ? {} : { usage: asWaste(usage) }) };
-}
-
-function closeTurn(state: RunState, input: ModelFailed): EventBody {
-  const { usage } = input.failure;
-  return turnEnd(usage === null ? state : { ...state, turn_usage: addUsage(state.turn_usage, asWaste(usage)) }, input.elapsed_s);
+function reasonOf(state: RunState, input: ModelFailed): StopReason {
+  const { error_type } = input.failure;
+  const row = recoveryTable[error_type];
+  const transient = row.same_model_retries > 0 && error_type !== 'empty_response';
+  return transient && budgetSpent(state) ? 'max_consecutive_errors' : row.exhausted;
 }
 
 function interruptedText(state: RunState, text: string): EventBody[] {

@@ -12,16 +12,16 @@ import { evolve } from './evolve.ts';
 import { defaultLimits, limitNames, type Limits } from './limits.ts';
 import { recoveryTable } from './recovery.ts';
 import { initialState, type RunState } from './state.ts';
-import type { Decision, ModelFailure, ModelReply, ReplyCall, TurnInput } from './turn-input.ts';
+import { noJudgement, type Decision, type ModelFailure, type ModelReply, type ReplyCall, type TurnInput } from './turn-input.ts';
 import { noUsage } from './usage.ts';
 
 const tool = (name: string, over: Partial<ToolDefinition> = {}): ToolDefinition => ({
   name, wire_name: name, description: '', input_schema: {}, effect: 'read', parallel: 'parallel', timeout_ms: 1, hash: name, ...over });
 const model = (name: string) => ({
   name, provider: 'p', model: name, context_window: 1000, max_output_tokens: 100, supports_tools: true, supports_images: false });
-const ranges = Object.fromEntries(limitNames.map((name) => [name, { default: defaultLimits[name], max: defaultLimits[name] }])) as AgentSpec['limits'];
+const ranges = Object.fromEntries(limitNames.map((name) => [name, { default: defaultLimits[name], max: defaultLimits[name] }])) as unknown as AgentSpec['limits'];
 const spec = (...models: string[]): AgentSpec => ({
-  name: 'a', soul: 'I am A.', instructions: 'Do.', tools: ['*'], limits: ranges, chain: { name: 'c', models: models.map(model) } });
+  name: 'a', soul: 'I am A.', instructions: 'Do.', tools: ['*'], limits: ranges, protocol: 'native', validators: [], stop_hooks: [], chain: { name: 'c', models: models.map(model) } });
 
 function given(limits: Partial<Limits> = {}, models = ['m1'], ...more: EventBody[]): RunState {
   const created: EventBody = {
@@ -41,11 +41,11 @@ const pinned: EventBody = { type: 'tools_changed', tools: [tool('look'), tool('w
 const asked: EventBody[] = [running, pinned, turn()];
 
 const claimed = (over: Partial<TurnInput & { type: 'turn_claimed' }> = {}): TurnInput => ({
-  type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, begun: [], tools: null, tool_problems: [], commands: [], ...over });
+  type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, judgement: noJudgement, begun: [], tools: null, tool_problems: [], commands: [], ...over });
 const reply = (over: Partial<ModelReply> = {}): ModelReply => ({
   text: '', thinking: '', provider_data: null, calls: [], finish: 'stop', finish_raw: 'stop', usage: noUsage, ...over });
 const replied = (said: Partial<ModelReply>, commands: Command[] = []): TurnInput => ({
-  type: 'model_replied', reply: reply(said), shown_text: '', elapsed_s: 1, commands });
+  type: 'model_replied', reply: reply(said), judgement: noJudgement, shown_text: '', elapsed_s: 1, commands });
 const call = (name: string, over: Partial<ReplyCall> = {}): ReplyCall => ({ provider_id: null, name, input: {}, problem: null, ...over });
 const failed = (error_type: ModelFailure['error_type'], over: Partial<TurnInput & { type: 'model_failed' }> = {}): TurnInput => ({
   type: 'model_failed', failure: { error_type, detail: 'd', retry_after_s: null, partial_text: '', usage: null }, elapsed_s: 1, timed_out: null, jitter: 0, commands: [], ...over });
@@ -53,14 +53,22 @@ const settled = (ids: string[], over: Partial<TurnInput & { type: 'tool_calls_se
   type: 'tool_calls_settled', results: ids.map((tool_use_id) => ({ tool_use_id, content: 'r', is_error: false, duration: 0 })), elapsed_s: 1, timed_out: null, commands: [], ...over });
 
 const types = (decision: Decision): string[] => decision.events.map((event) => event.type);
+/** How it ends; at a limit, once the summary has come. */
 function end(decision: Decision): string {
+  if (decision.effect.type === 'summarise' && decision.effect.purpose.type === 'limit') {
+    const { purpose } = decision.effect;
+    return end(when(reached, { type: 'summarised', purpose, text: 'what was done', usage: null, elapsed_s: 1, commands: [] }));
+  }
   const last = decision.events.at(-1);
   return last?.type === 'run_end' ? `${last.status}: ${last.stop_reason}` : `not ended: ${decision.effect.type}`;
 }
+let reached: RunState = initialState;
+
 /** Every decision of these tests is also folded: C2. */
 function when(state: RunState, input: TurnInput): Decision {
   const decision = decide(state, input);
   const folded = after(state, decision.events);
+  reached = folded;
   if (decision.effect.type === 'end_run') expect(folded.ended_at).not.toBeNull();
   if (decision.effect.type === 'pause') expect(folded.status).toBe('paused');
   return decision;
@@ -172,8 +180,28 @@ describe('a reply', () => {
     expect(end(when(now, replied({})))).toBe('failed: empty_answer');
   });
 
-  test('cut at the output limit is not taken for an answer', () => {
-    expect(end(when(state, replied({ text: 'half', finish: 'length' })))).toBe('failed: irrecoverable_error');
+  test('cut at the output limit is kept and gone on with; the answer is the whole, without the repeated seam', () => {
+    const first = when(state, replied({ text: 'The quick brown fox jumps', finish: 'length' }));
+    expect(first.events.slice(0, 2)).toMatchObject([{ type: 'assistant_text', is_final: true }, { type: 'error', error_type: 'output_truncated', action: 'continue_prompt', site: 'max_output_tokens' }]);
+    const now = after(state, [...first.events, turn()]);
+    expect(now.transcript.messages.at(-1)).toMatchObject({ role: 'host', note: 'continue' });
+    const second = when(now, replied({ text: 'quick brown fox jumps over the dog.' }));
+    expect(second.events.find((event) => event.type === 'final_response')).toMatchObject({ text: 'The quick brown fox jumps over the dog.' });
+  });
+
+  test('with a call cut at the output limit is asked for again with more room, and runs nothing', () => {
+    const decision = when(state, replied({ finish: 'length', calls: [call('write')] }));
+    expect(types(decision)).toEqual(['error', 'turn_end']);
+    expect(decision.events[0]).toMatchObject({ action: 'enlarge_output', site: 'max_output_tokens' });
+    expect(after(state, decision.events).output_room).toBe(2);
+  });
+
+  test('cut again and again ends the run', () => {
+    let now: RunState = state;
+    for (let piece = 0; piece < defaultLimits.max_continuations; piece++) {
+      now = after(now, [...when(now, replied({ text: `piece ${piece} of it`, finish: 'length' })).events, turn()]);
+    }
+    expect(end(when(now, replied({ text: 'more', finish: 'length' })))).toBe('failed: irrecoverable_error');
   });
 
   test.each([
@@ -305,10 +333,14 @@ describe('a failure', () => {
 
   test.each(errorTypes.map((each) => [each, recoveryTable[each]] as const))('%s: retried, hopped or ended as its row says', (error_type, row) => {
     const decision = when(state, failed(error_type));
-    if (error_type === 'empty_response') expect(decision.effect.type).toBe('hand_over');
-    else if (row.same_model_retries > 0) expect(decision.effect).toEqual({ type: 'hand_over', delay_ms: 2000 });
+    const own = { empty_response: 'reask', output_truncated: 'enlarge_output', context_overflow: 'reactive_compact', payload_too_large: 'reactive_compact' } as Record<string, string>;
+    if (error_type in own) {
+      expect(decision.events[0]).toMatchObject({ action: own[error_type] });
+      expect(decision.effect).toEqual({ type: 'hand_over', delay_ms: 0 });
+    } else if (row.same_model_retries > 0) expect(decision.effect).toEqual({ type: 'hand_over', delay_ms: 2000 });
     else expect(end(decision)).toBe(`failed: ${row.exhausted}`);
     const two = given({}, ['m1', 'm2'], ...asked, { type: 'model_request', model: 'm1', provider: 'p', chain: 'c', position: 0, canary: false, skipped: [], estimated_tokens: 1, message_count: 1 });
+    if (error_type in own) return;
     const hops = when(two, failed(error_type)).events.some((event) => event.type === 'error' && event.action === 'fallback');
     expect(hops).toBe(row.fallback && row.same_model_retries === 0);
   });

@@ -1,7 +1,10 @@
 /**
  * The events with which a run ends, whatever the reason; and the duty that no call is left without its one result.
  */
+import { lookAhead } from './codec.ts';
 import type { EventBody } from './events.ts';
+import type { Message } from './message.ts';
+import { modelRequest } from './request.ts';
 import { specOf, type RunState } from './state.ts';
 import { statusOfStopReason, type StopReason } from './stop-reason.ts';
 import type { Decision, SettledCall } from './turn-input.ts';
@@ -10,7 +13,7 @@ import { addUsage, type Usage } from './usage.ts';
 export interface EndOptions {
   /** Seconds of this claim, for the turn that the end closes. */
   readonly elapsed_s: number;
-  /** Tokens of a reply decided in the same breath, not folded yet. */
+  /** Tokens of a reply or failure that no event before the end carries, but `turn_end` must count. */
   readonly usage?: Usage;
   /** Events that belong before the end: the last results, the answer. */
   readonly before?: readonly EventBody[];
@@ -18,14 +21,49 @@ export interface EndOptions {
   readonly turn_open: boolean;
 }
 
-/** `… turn_end, [max_iterations], state_change, run_end`. Calls without a result must have theirs in `before`. */
+/**
+ * `… turn_end, state_change, run_end`. Calls without a result must have theirs in `before`. At a limit the run still answers: first
+ * a summary is asked for, where there is something to sum up and the budget is not what ran out.
+ */
 export function endRun(state: RunState, reason: StopReason, options: EndOptions): Decision {
-  const status = statusOfStopReason[reason];
   const events: EventBody[] = [...(options.before ?? [])];
   if (options.turn_open) events.push(turnEnd(state, options.elapsed_s, options.usage));
-  if (status === 'expired') events.push(maxIterations(state, reason));
-  events.push({ type: 'state_change', old: state.status, new: status, reason }, { type: 'run_end', status, stop_reason: reason });
-  return { events, effect: { type: 'end_run' } };
+  if (statusOfStopReason[reason] !== 'expired') return { events: [...events, ...closing(state, reason)], effect: { type: 'end_run' } };
+  const now = lookAhead(state, events);
+  const effect = summaryEffect(now, reason);
+  if (effect !== null) return { events, effect };
+  return { events: [...events, ...atLimit(now, reason, { text: null, usage: null })], effect: { type: 'end_run' } };
+}
+
+function closing(state: RunState, reason: StopReason): EventBody[] {
+  const status = statusOfStopReason[reason];
+  return [{ type: 'state_change', old: state.status, new: status, reason }, { type: 'run_end', status, stop_reason: reason }];
+}
+
+/** The end at a limit, with the model's summary or the host's own. */
+export function atLimit(state: RunState, reason: StopReason, { text, usage }: { readonly text: string | null; readonly usage: Usage | null }): EventBody[] {
+  return [maxIterations(state, reason, text, usage), ...closing(state, reason)];
+}
+
+/** Output tokens and seconds that the last call has for itself. */
+const reserve = { max_output_tokens: 512, timeout_s: 30 } as const;
+
+function summaryEffect(state: RunState, reason: StopReason): Decision['effect'] | null {
+  const model = specOf(state).chain.models[state.position];
+  const budgetRanOut = reason === 'token_budget' || reason === 'cost_budget' || reason === 'start_deadline';
+  if (budgetRanOut || model === undefined || state.status !== 'running' || state.turn_number === 0) return null;
+  const { messages } = modelRequest(state, model);
+  return { type: 'summarise', purpose: { type: 'limit', reason }, model, messages: [...messages.map(plain), { role: 'user', content: limitPrompt }], ...reserve };
+}
+
+const limitPrompt = 'The limit of this run is reached, and no tool can be used any more. Say in a few sentences what was done and found, where it is '
+  + 'stuck, and what is left to do.';
+
+/** A request without tools: what was called and answered is told as text. */
+function plain(message: Message): Message {
+  if (message.role === 'tool') return { role: 'user', content: `[Result of ${message.tool_name}: ${message.content}]` };
+  if (message.role !== 'assistant' || message.calls.length === 0) return message;
+  return { ...message, calls: [], text: `${message.text}\n[called ${message.calls.map((call) => `${call.tool_name} ${JSON.stringify(call.tool_input)}`).join(', ')}]`.trim() };
 }
 
 export function turnEnd(state: RunState, elapsed_s: number, usage?: Usage): EventBody {
@@ -48,14 +86,13 @@ export function notStarted(tool_use_id: string): SettledCall {
 /** Not in the copy of the state: large, or already in it. */
 const leftOut = new Set(['spec', 'transcript', 'tools', 'retired_ids', 'partial']);
 
-function maxIterations(state: RunState, reason: StopReason): EventBody {
+function maxIterations(state: RunState, reason: StopReason, text: string | null, usage: Usage | null): EventBody {
   const last = lastAction(state);
   const copy = Object.fromEntries(Object.entries(state).filter(([key]) => !leftOut.has(key)));
-  return {
-    type: 'max_iterations', limit: reason, iterations: state.turn_number, last_action_summary: last, state: copy,
-    summary: `The run of ${specOf(state).name} was stopped by its limit ${reason} after ${state.turn_number} turns and `
-      + `${state.tool_calls} tool calls. Last: ${last} The request is not answered yet.`,
-  };
+  const own = `The run of ${specOf(state).name} was stopped by its limit ${reason} after ${state.turn_number} turns and `
+    + `${state.tool_calls} tool calls. Last: ${last} The request is not answered yet.`;
+  const summary = text === null || text.trim() === '' ? own : text.toWellFormed();
+  return { type: 'max_iterations', limit: reason, iterations: state.turn_number, last_action_summary: last, state: copy, summary, ...(usage === null ? {} : { usage }) };
 }
 
 /** One sentence on what happened last, for people. */

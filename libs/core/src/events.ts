@@ -2,7 +2,7 @@
  * The log is the truth: everything that state holds comes from one of these. Each event is appended once and never changed.
  * Field names are the contract's (section 7) and are what clients see.
  */
-import type { AgentSpec, ParallelClass, ToolDefinition } from './agent-spec.ts';
+import type { AgentSpec, HookDecision, ParallelClass, ToolDefinition } from './agent-spec.ts';
 import type { ErrorType } from './error-type.ts';
 import type { Limits } from './limits.ts';
 import type { Content } from './message.ts';
@@ -40,6 +40,12 @@ export interface RunCreated {
   readonly priority: number;
   /** ISO 8601, or null for at once. */
   readonly run_at: string | null;
+  /** Of later releases; null until then. */
+  readonly concurrency_key?: string | null;
+  readonly start_within_s?: number | null;
+  readonly webhook?: null;
+  readonly schedule_id?: string | null;
+  readonly history?: string | null;
 }
 
 export interface UserMessage { readonly type: 'user_message'; readonly content: Content }
@@ -115,6 +121,8 @@ export interface MaxIterations {
   readonly last_action_summary: string;
   readonly state: Readonly<Record<string, unknown>>;
   readonly summary: string;
+  /** Of the call that wrote the summary. */
+  readonly usage?: Usage;
 }
 
 export interface ToolsChanged { readonly type: 'tools_changed'; readonly tools: readonly ToolDefinition[]; readonly problems: readonly string[]; readonly done: 'pinned' }
@@ -134,8 +142,55 @@ export interface ErrorEvent {
   readonly usage?: Usage;
 }
 
+/** An answer, or an action, that the host does not accept. The model sees the feedback in the next turn. */
+export interface ValidationFailed {
+  readonly type: 'validation_error';
+  readonly validator_name: string;
+  readonly error_type: string;
+  readonly feedback: string;
+  readonly retries_left: number;
+}
+
+export type CompactionSite = 'proactive_compaction' | 'prompt_too_long';
+/** Each cheaper to undo than the next: old results' bodies, old images, a summary of the middle, the middle cut out. */
+export type CompactionLevel = 'results' | 'images' | 'summary' | 'snip' | 'emergency_snip';
+
+/** An edit list: what of the transcript is gone, and what stands in the place of what. */
+export interface TranscriptEdit {
+  readonly removed: readonly (readonly [from_seq: number, to_seq: number])[];
+  readonly replaced: readonly { readonly seq: number; readonly by: string }[];
+  /** Stands behind the first user message, in the place of an earlier one. */
+  readonly summary?: string;
+}
+
+export interface Compaction extends TranscriptEdit {
+  readonly type: 'compaction';
+  readonly level: CompactionLevel;
+  readonly site: CompactionSite;
+  readonly tokens_before: number;
+  readonly tokens_after: number;
+  readonly generation: number;
+  readonly usage?: Usage;
+}
+
+/** The transcript was not fit to be sent, and was mended. */
+export interface HistoryRepaired extends TranscriptEdit { readonly type: 'history_repaired'; readonly generation: number; readonly problem: string }
+
+/** The provider counted far fewer tokens than were sent: something was cut off without a word. */
+export interface ContextTruncated { readonly type: 'context_truncated'; readonly model: string; readonly estimated_tokens: number; readonly counted_tokens: number }
+
+/** An image was taken out, since the model refused it; a note stands in its place. */
+export interface ImageRemoved extends TranscriptEdit { readonly type: 'image_removed'; readonly generation: number; readonly reason: string }
+
+/** What a stop hook said of an answer; `skipped` = it threw, was late, or returned a promise. */
+export interface HookSpoke { readonly type: 'stop_hook'; readonly hook: string; readonly decision: HookDecision | 'skipped'; readonly prompt: string }
+
+/** Somebody changed a live run. */
+export interface RunUpdated { readonly type: 'run_updated'; readonly limits?: Partial<Limits>; readonly metadata?: Readonly<Record<string, unknown>>; readonly tags?: readonly string[]; readonly by: string }
+
 export interface Steered { readonly type: 'steer'; readonly content: string }
-export interface FinalResponse { readonly type: 'final_response'; readonly text: string }
+export interface Check { readonly name: string; readonly ok: boolean; readonly detail: string }
+export interface FinalResponse { readonly type: 'final_response'; readonly text: string; readonly output?: unknown; readonly checks?: readonly Check[] }
 /** `duration` in seconds. */
 export interface TurnEnd { readonly type: 'turn_end'; readonly duration: number; readonly usage: Usage }
 /** Always the last event. */
@@ -143,7 +198,8 @@ export interface RunEnd { readonly type: 'run_end'; readonly status: EndStatus; 
 
 export type EventBody =
   | RunCreated | UserMessage | StateChange | TurnStart | ModelRequested | AssistantText | AssistantThinking | ToolUse
-  | ToolResult | MaxIterations | ToolsChanged | ErrorEvent | Steered | FinalResponse | TurnEnd | RunEnd;
+  | ToolResult | MaxIterations | ToolsChanged | ErrorEvent | Steered | FinalResponse | TurnEnd | RunEnd
+  | ValidationFailed | Compaction | HistoryRepaired | ContextTruncated | ImageRemoved | HookSpoke | RunUpdated;
 
 export type EventType = EventBody['type'];
 export type RunEvent = EventBody & Envelope;
@@ -152,4 +208,5 @@ export type RunEvent = EventBody & Envelope;
 export const eventTypes = Object.keys({
   run_created: 1, user_message: 1, state_change: 1, turn_start: 1, model_request: 1, assistant_text: 1, assistant_thinking: 1,
   tool_use: 1, tool_result: 1, max_iterations: 1, tools_changed: 1, error: 1, steer: 1, final_response: 1, turn_end: 1, run_end: 1,
+  validation_error: 1, compaction: 1, history_repaired: 1, context_truncated: 1, image_removed: 1, stop_hook: 1, run_updated: 1,
 } satisfies Record<EventType, 1>) as EventType[];

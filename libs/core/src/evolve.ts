@@ -7,10 +7,12 @@
  * Increments (`assistant_text`, not final) change nothing but `last_seq`, `last_ts` and `epoch`.
  */
 import { assertNever, InvariantBroken } from './assert-never.ts';
-import type { ErrorEvent, RunCreated, RunEvent, StateChange, ToolResult, ToolUse, TurnEnd } from './events.ts';
-import type { Message } from './message.ts';
+import type { ErrorEvent, HookSpoke, RunCreated, RunEvent, RunUpdated, StateChange, TurnEnd, ValidationFailed } from './events.ts';
+import { called, replied, settled } from './evolve-reply.ts';
+import { errorFingerprint } from './fingerprint.ts';
 import { isEnded, mayMove, type PauseReason } from './stop-reason.ts';
-import type { OpenCall, RunState } from './state.ts';
+import { rememberError, type RunState } from './state.ts';
+import { append, edited, hostNote, said } from './transcript.ts';
 import { addUsage, asWaste, noUsage, type Usage } from './usage.ts';
 
 /** The state after `event`. Throws `InvariantBroken` where the log breaks its own rules (a gap, an event after the end, …). */
@@ -32,20 +34,31 @@ export function fold(state: RunState, events: Iterable<RunEvent>): RunState {
 function change(state: RunState, event: RunEvent): Partial<RunState> {
   switch (event.type) {
     case 'run_created': return created(event);
-    case 'user_message': return said(state, { role: 'user', content: event.content });
+    case 'user_message': return said(state, { seq: event.seq, role: 'user', content: event.content });
     case 'state_change': return moved(state, event);
-    case 'turn_start': return turnStarted(state, event.attempt);
-    case 'model_request': return { model: event.model, position: event.position, tried: union(state.tried, event.position) };
-    case 'assistant_text': return event.is_final ? { ...replied(state, { text: event.content }), ...spent(state, event.usage) } : {};
-    case 'assistant_thinking': return replied(state, { thinking: event.content });
+    case 'turn_start': return { turn_number: event.attempt === 1 ? state.turn_number + 1 : state.turn_number, attempt: event.attempt, turn_open: true };
+    case 'model_request': return {
+      model: event.model, position: event.position, tried: state.tried.includes(event.position) ? state.tried : [...state.tried, event.position],
+      estimated_tokens: event.estimated_tokens, compact_next: null };
+    case 'assistant_text': return event.is_final ? { ...replied(state, event.seq, { text: event.content }), ...spent(state, event.usage) } : {};
+    case 'assistant_thinking': return replied(state, event.seq, { thinking: event.content });
     case 'tool_use': return { ...called(state, event), ...spent(state, event.usage) };
     case 'tool_result': return settled(state, event);
-    case 'max_iterations': return { partial: {
-      iterations: event.iterations, last_action_summary: event.last_action_summary, state: event.state, summary: event.summary } };
+    case 'max_iterations': return {
+      partial: { iterations: event.iterations, last_action_summary: event.last_action_summary, state: event.state, summary: event.summary },
+      usage: event.usage === undefined ? state.usage : addUsage(state.usage, event.usage) };
     case 'tools_changed': return { tools: event.tools };
     case 'error': return failed(state, event);
-    case 'steer': return said(state, { role: 'host', note: 'steer', content: event.content });
-    case 'final_response': return { answer: event.text, candidate: null };
+    case 'validation_error': return invalid(state, event);
+    case 'stop_hook': return hookSpoke(state, event);
+    case 'steer': return said(state, hostNote(event.seq, 'steer', event.content));
+    case 'compaction': return {
+      ...edited(state, event), recoveries: counted(state, event.site), compact_next: null, ...(event.usage === undefined ? {} : { turn_usage: addUsage(state.turn_usage, event.usage) }) };
+    case 'history_repaired': return edited(state, event);
+    case 'image_removed': return { ...edited(state, event), recoveries: counted(state, 'image_too_large') };
+    case 'context_truncated': return {};
+    case 'run_updated': return updated(state, event);
+    case 'final_response': return { answer: event.text, output: event.output ?? null, checks: event.checks ?? [], candidate: null, pieces: '' };
     case 'turn_end': return turnEnded(state, event);
     case 'run_end': return { ended_at: event.ts };
     default: return assertNever(event);
@@ -57,6 +70,13 @@ function created(event: RunCreated & { run_id: string; ts: number }): Partial<Ru
     run_id: event.run_id, session_id: event.session_id, parent_run_id: event.parent_run_id, forked_from: event.forked_from,
     tenant: event.tenant, agent: event.agent, agent_version: event.agent_version, spec: event.agent_spec, limits: event.limits,
     metadata: event.metadata, tags: event.tags, priority: event.priority, run_at: event.run_at, created_at: event.ts,
+  };
+}
+
+function updated(state: RunState, event: RunUpdated): Partial<RunState> {
+  return {
+    limits: event.limits === undefined ? state.limits : { ...state.limits, ...event.limits },
+    metadata: event.metadata ?? state.metadata, tags: event.tags ?? state.tags,
   };
 }
 
@@ -72,10 +92,6 @@ function moved(state: RunState, event: StateChange & { ts: number }): Partial<Ru
   };
 }
 
-function turnStarted(state: RunState, attempt: number): Partial<RunState> {
-  return { turn_number: attempt === 1 ? state.turn_number + 1 : state.turn_number, attempt, turn_open: true };
-}
-
 function turnEnded(state: RunState, event: TurnEnd): Partial<RunState> {
   if (state.calls.some((call) => !call.settled)) throw new InvariantBroken('a turn ends when all its calls are settled');
   return {
@@ -84,103 +100,75 @@ function turnEnded(state: RunState, event: TurnEnd): Partial<RunState> {
   };
 }
 
+/** A reply's cost, and what it says about our estimates of the model that gave it. */
 function spent(state: RunState, usage: Usage | undefined): Partial<RunState> {
-  return usage === undefined ? {} : { turn_usage: addUsage(state.turn_usage, usage) };
-}
-
-/** Text and thinking of one reply gather in one message; its calls follow. */
-function replied(state: RunState, part: { text: string } | { thinking: string }): Partial<RunState> {
-  const candidate = 'text' in part ? { candidate: part.text } : {};
-  return { ...inReply(state, (reply) => ({ ...reply, ...part })), ...candidate, ...accepted };
-}
-
-const accepted = { tried: [], model_errors: 0 } as const;
-
-function called(state: RunState, event: ToolUse): Partial<RunState> {
-  const call: OpenCall = {
-    tool_use_id: event.tool_use_id, tool_name: event.tool_name, tool_input: event.tool_input, execution: event.execution,
-    invalid: event.invalid ?? null, settled: false, waiting_result: null,
-  };
-  if (state.calls.some((other) => other.tool_use_id === call.tool_use_id)) throw new InvariantBroken(`call ${call.tool_use_id} twice`);
-  const { tool_use_id, tool_name, tool_input } = event;
+  if (usage === undefined) return {};
+  const model = state.model ?? '';
+  const known = usage.input_tokens > 0 && state.estimated_tokens > 0;
+  const factor = (state.calibration[model] ?? 1) * usage.input_tokens / state.estimated_tokens;
   return {
-    ...inReply(state, (reply) => ({ ...reply, calls: [...reply.calls, { tool_use_id, tool_name, tool_input }] })),
-    ...accepted, candidate: null, calls: [...state.calls, call], tool_calls: state.tool_calls + 1, reasks: 0,
-    invalid_calls: event.invalid === undefined ? 0 : state.invalid_calls + 1,
+    turn_usage: addUsage(state.turn_usage, usage),
+    ...(known ? { calibration: { ...state.calibration, [model]: Math.round(Math.min(4, Math.max(0.25, factor)) * 1000) / 1000 } } : {}),
   };
 }
 
-type Reply = Extract<Message, { role: 'assistant' }>;
-
-/** Changes the reply of this turn, or begins it. A reply is open while nothing has followed it. */
-function inReply(state: RunState, with_: (reply: Reply) => Reply): Pick<RunState, 'transcript'> {
-  const { generation, messages } = state.transcript;
-  const last = messages.at(-1);
-  if (last?.role === 'assistant') return { transcript: { generation, messages: [...messages.slice(0, -1), with_(last)] } };
-  const empty: Reply = { role: 'assistant', text: '', thinking: '', calls: [], model: state.model ?? '' };
-  return append(state, with_(empty));
-}
-
-function settled(state: RunState, event: ToolResult): Partial<RunState> {
-  const index = state.calls.findIndex((call) => call.tool_use_id === event.tool_use_id);
-  const call = state.calls[index];
-  if (call === undefined || call.settled) throw new InvariantBroken(`result for ${event.tool_use_id}, which is not open`);
-  const calls = state.calls.with(index, {
-    ...call, settled: true, waiting_result: { content: event.content, is_error: event.is_error } });
-  const done = event.outcome !== 'not_started' && event.outcome !== 'cancelled' && call.invalid === null;
-  return { ...intoTranscript(state, calls), ...(done ? { consecutive_errors: 0 } : {}) };
-}
-
-/** Moves results whose earlier siblings are all settled to the transcript; what people said follows the last result. */
-function intoTranscript(state: RunState, calls: readonly OpenCall[]): Partial<RunState> {
-  const messages: Message[] = [];
-  const kept: OpenCall[] = [];
-  let waiting = false;
-  for (const call of calls) {
-    waiting ||= !call.settled;
-    if (!waiting && call.waiting_result !== null) {
-      messages.push({ role: 'tool', tool_use_id: call.tool_use_id, tool_name: call.tool_name, ...call.waiting_result });
-      kept.push({ ...call, waiting_result: null });
-    } else kept.push(call);
-  }
-  if (waiting) return { ...append(state, ...messages), calls: kept };
-  return { ...append(state, ...messages, ...state.waiting_messages), calls: kept, waiting_messages: [] };
-}
-
-function failed(state: RunState, event: ErrorEvent): Partial<RunState> {
-  const site = event.site;
-  const common: Partial<RunState> = {
+function failed(state: RunState, event: ErrorEvent & { seq: number }): Partial<RunState> {
+  const sameModel = event.action === 'backoff' || event.action === 'fail';
+  return {
     consecutive_errors: event.consecutive_errors,
-    model_errors: event.action === 'fallback' ? 0 : state.model_errors + 1,
-    recoveries: site === null ? state.recoveries : { ...state.recoveries, [site]: (state.recoveries[site] ?? 0) + 1 },
+    model_errors: event.action === 'fallback' ? 0 : state.model_errors + (sameModel ? 1 : 0),
+    recoveries: event.site === null ? state.recoveries : counted(state, event.site),
     turn_usage: event.usage === undefined ? state.turn_usage : addUsage(state.turn_usage, asWaste(event.usage)),
+    error_prints: rememberError(state, errorFingerprint(event.error_type, event.detail)),
     error: event.action !== 'fail' ? state.error : {
       error_type: event.error_type, message: `The model ${event.model} failed: ${event.error_type.replaceAll('_', ' ')}.`,
       model: event.model, retryable: event.retry_in !== null, detail: event.detail },
+    ...recovered(state, event),
   };
-  if (event.action === 'reask') {
-    return { ...common, ...append(state, { role: 'host', note: 'reask', content: reaskText }), reasks: state.reasks + 1 };
+}
+
+/** What the recovery itself changes. */
+function recovered(state: RunState, event: ErrorEvent & { seq: number }): Partial<RunState> {
+  switch (event.action) {
+    case 'reask': return { ...append(state, hostNote(event.seq, 'reask', notes.reask)), reasks: state.reasks + 1, candidate: null };
+    case 'continue_prompt': return {
+      ...append(state, hostNote(event.seq, 'continue', notes.continue)), pieces: state.candidate ?? state.pieces, candidate: null,
+      continuations: state.continuations + 1 };
+    case 'enlarge_output': return { output_room: state.output_room * 2, continuations: state.continuations + 1 };
+    case 'reactive_compact': return { compact_next: 'reactive', reactive_tried: true };
+    case 'aggressive_snip': return { compact_next: 'aggressive', reactive_tried: false };
+    case 'fallback': {
+      const to = state.spec?.chain.models.findIndex((model) => model.name === event.to_model) ?? -1;
+      return { position: to < 0 ? state.position : to };
+    }
+    default: return {};
   }
-  if (event.action === 'fallback') {
-    const to = state.spec?.chain.models.findIndex((model) => model.name === event.to_model) ?? -1;
-    return { ...common, position: to < 0 ? state.position : to };
-  }
-  return common;
 }
 
-const reaskText = 'Your last reply was empty. Please answer the request, or call a tool.';
+const notes = {
+  reask: 'Your last reply was empty. Please answer the request, or call a tool.',
+  continue: 'Your last reply was cut off by the output limit. Continue exactly where it stopped, without repeating anything.',
+} as const;
 
-/** Nothing may stand between a call and its result: what is said meanwhile waits for the last of them. */
-function said(state: RunState, message: Message): Partial<RunState> {
-  if (state.calls.some((call) => !call.settled)) return { waiting_messages: [...state.waiting_messages, message] };
-  return { ...append(state, message), candidate: null };
+/** Feedback for the model. The note about a loop is no round of feedback; an empty final answer counts as an empty reply. */
+function invalid(state: RunState, event: ValidationFailed & { seq: number }): Partial<RunState> {
+  const loop = event.validator_name === 'loop';
+  const empty = event.error_type === 'non_empty_final_answer';
+  return {
+    ...said(state, hostNote(event.seq, loop ? 'loop' : 'feedback', event.feedback)), candidate: null, pieces: loop ? state.pieces : '',
+    ...(loop ? { loop_noted: true } : empty ? { reasks: state.reasks + 1 } : { retries: state.retries + 1 }),
+  };
 }
 
-function append(state: RunState, ...messages: Message[]): Pick<RunState, 'transcript'> {
-  if (messages.length === 0) return { transcript: state.transcript };
-  return { transcript: { generation: state.transcript.generation, messages: [...state.transcript.messages, ...messages] } };
+/** Only the hook that won has a prompt. */
+function hookSpoke(state: RunState, event: HookSpoke & { seq: number }): Partial<RunState> {
+  if (event.prompt === '' || event.decision === 'stop' || event.decision === 'skipped') return {};
+  return {
+    ...append(state, hostNote(event.seq, 'hook', event.prompt)), candidate: null, pieces: '', extra_turns: state.extra_turns + 1,
+    recoveries: counted(state, 'stop_hook'),
+  };
 }
 
-function union(set: readonly number[], value: number): readonly number[] {
-  return set.includes(value) ? set : [...set, value];
+function counted(state: RunState, site: string): RunState['recoveries'] {
+  return { ...state.recoveries, [site]: (state.recoveries[site] ?? 0) + 1 };
 }

@@ -1,17 +1,23 @@
 export { assertNever, InvariantBroken } from './assert-never.ts';
-export type { AgentSpec, ChainSpec, EffectClass, ModelSpec, ParallelClass, ToolDefinition } from './agent-spec.ts';
+export type { AgentSpec, ChainSpec, EffectClass, HookDecision, HookSpec, ModelSpec, ParallelClass, ToolDefinition, ValidatorSpec } from './agent-spec.ts';
 export { canonicalJson } from './canonical-json.ts';
 export { decodeEvent, encodeEvent, restoreState, stamp, stateChanges, type StateChanges, type StateFields } from './codec.ts';
 export { wishesOf, type Command, type CommandType, type Wishes } from './command.ts';
+export { actionPrompt, parseAction, type Action } from './action.ts';
+export { compactionLevels } from './compaction.ts';
+export { joinPieces } from './continuation.ts';
 export { decide } from './decide.ts';
+export { answerIn, answerOf } from './decide-answer.ts';
+export { interpreted } from './decide-replied.ts';
 export { errorTypes, type ErrorType } from './error-type.ts';
-export { eventTypes, type EventBody, type EventType, type RunEvent, type ToolResult, type UnusualOutcome } from './events.ts';
+export { eventTypes, type CompactionLevel, type EventBody, type EventType, type RunEvent, type ToolResult, type UnusualOutcome } from './events.ts';
 export { evolve, fold } from './evolve.ts';
 export { idIn, isId, shardOf, type IdKind } from './ids.ts';
 export {
   defaultLimits, limitNames, limitsNotSupported, limitsOfRun, type AgentLimits, type LimitName, type LimitRange, type Limits, type LimitsOutcome,
+  type UnsettableLimit,
 } from './limits.ts';
-export type { Content, ContentPart, Message, MessageToolCall, Transcript } from './message.ts';
+export type { Content, ContentPart, HostNote, KeptMessage, Message, MessageToolCall, Transcript } from './message.ts';
 export { recoveryActions, recoverySites, recoveryTable, type Recovery, type RecoveryAction, type RecoverySite } from './recovery.ts';
 export { estimateTokens, modelRequest, type ModelRequest } from './request.ts';
 export { initialState, specOf, type OpenCall, type RunError, type RunState } from './state.ts';
@@ -19,8 +25,9 @@ export {
   isEnded, mayMove, pauseReasons, runStatuses, statusOfStopReason, stopReasons, type EndStatus, type PauseReason, type RunStatus, type StopReason,
 } from './stop-reason.ts';
 export { idempotencyKey, ledgerVerdict, planGroups, type LedgerEntry } from './tool-call.ts';
-export type {
-  Decision, Effect, ModelFailed, ModelFailure, ModelReplied, ModelReply, ReplyCall, SettledCall, TimeLimit, ToolCallsSettled, TurnClaimed, TurnInput,
+export {
+  noJudgement, type Decision, type Effect, type Judgement, type ModelFailed, type ModelFailure, type ModelReplied, type ModelReply, type ReplyCall,
+  type SettledCall, type Summarised, type SummaryPurpose, type TimeLimit, type ToolCallsSettled, type TurnClaimed, type TurnInput,
 } from './turn-input.ts';
 export { addUsage, asWaste, noUsage, type Usage } from './usage.ts';
 export { capText, utf8Length, wellFormed, type Capped } from './well-formed.ts';

@@ -21,26 +21,43 @@ export interface Limits {
   readonly session_timeout_s: number;
   /** Per tool result, in bytes of UTF-8. */
   readonly max_observation_bytes: number;
+  /** Rounds of feedback by validators; not reset by a turn. */
+  readonly max_retries: number;
+  /** Continuations of an answer that the output limit cut. */
+  readonly max_continuations: number;
+  /** Extra turns that stop hooks may ask for. */
+  readonly max_extra_turns: number;
+  /** The same error so often within 20 turns. */
+  readonly same_error_limit: number;
+  /** Identical calls in a row: then one corrective note, then the end. */
+  readonly loop_limit: number;
+  /** Compaction begins at this part of the context window, 0 to 1. */
+  readonly compact_at: number;
+  /** Input, output and wasted tokens of the run; null = no limit. */
+  readonly max_total_tokens: number | null;
+  /** US dollars; null = no limit. */
+  readonly max_cost_usd: number | null;
 }
 
 export type LimitName = keyof Limits;
+/** The limits that may be left unset. */
+export type UnsettableLimit = 'max_total_tokens' | 'max_cost_usd';
 
 export const defaultLimits: Limits = {
   max_turns: 50, tool_budget: 200, max_reasks: 2, invalid_call_limit: 5, max_consecutive_errors: 3,
   turn_timeout_s: 180, session_timeout_s: 600, max_observation_bytes: 32_768,
+  max_retries: 3, max_continuations: 4, max_extra_turns: 3, same_error_limit: 5, loop_limit: 4, compact_at: 0.8,
+  max_total_tokens: null, max_cost_usd: null,
 };
 
 export const limitNames = Object.keys(defaultLimits) as LimitName[];
 
 /** Limits of the contract that a later release enforces. They are refused, never accepted and ignored. */
-export const limitsNotSupported = [
-  'max_retries', 'max_continuations', 'max_extra_turns', 'same_error_limit', 'loop_limit', 'max_total_tokens', 'max_cost_usd',
-  'max_depth', 'max_children', 'compact_at',
-] as const;
+export const limitsNotSupported = ['max_depth', 'max_children'] as const;
 
 /** What an agent allows for one limit. */
-export interface LimitRange { readonly default: number; readonly max: number }
-export type AgentLimits = Readonly<Record<LimitName, LimitRange>>;
+export interface LimitRange<Value = number> { readonly default: Value; readonly max: Value }
+export type AgentLimits = { readonly [Name in LimitName]: LimitRange<Limits[Name]> };
 
 export type LimitsOutcome =
   | { readonly type: 'ok'; readonly limits: Limits }
@@ -48,11 +65,13 @@ export type LimitsOutcome =
 
 /** The limits of one run: what it asked for, where the agent allows it, else the agent's defaults. */
 export function limitsOfRun(agent: AgentLimits, asked: Partial<Limits>): LimitsOutcome {
-  const limits: Record<LimitName, number> = { ...defaultLimits };
+  const limits: Record<LimitName, number | null> = { ...defaultLimits };
   for (const name of limitNames) {
+    const { default: usual, max } = agent[name];
     const wanted = asked[name];
-    if (wanted !== undefined && wanted > agent[name].max) return { type: 'above_maximum', limit: name, max: agent[name].max };
-    limits[name] = wanted ?? agent[name].default;
+    // Null asks for no limit, which is above any.
+    if (wanted !== undefined && max !== null && (wanted === null || wanted > max)) return { type: 'above_maximum', limit: name, max };
+    limits[name] = wanted === undefined ? usual : wanted;
   }
-  return { type: 'ok', limits };
+  return { type: 'ok', limits: limits as unknown as Limits };
 }

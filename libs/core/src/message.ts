@@ -17,13 +17,19 @@ export interface MessageToolCall {
 
 export type Message =
   | { readonly role: 'user'; readonly content: Content }
-  /** Said by the host, not by a person: a steering text, a request to answer again. Providers render it as a user message. */
-  | { readonly role: 'host'; readonly note: 'steer' | 'reask'; readonly content: string }
+  /** Said by the host, not by a person. Providers render it as a user message. */
+  | { readonly role: 'host'; readonly note: HostNote; readonly content: string }
   | { readonly role: 'assistant'; readonly text: string; readonly thinking: string; readonly calls: readonly MessageToolCall[]; readonly model: string }
   | { readonly role: 'tool'; readonly tool_use_id: string; readonly tool_name: string; readonly content: string; readonly is_error: boolean };
 
 /** Append-only within a generation; compaction starts a new one. */
 export interface Transcript {
   readonly generation: number;
-  readonly messages: readonly Message[];
+  readonly messages: readonly KeptMessage[];
 }
+
+/** `seq` is that of the event it came from (of a reply: of its first), by which edits name it. */
+export type KeptMessage = Message & { readonly seq: number };
+
+/** What the host has to say: a person's steering text, that a reply was empty or cut, what validators and hooks want, … */
+export type HostNote = 'steer' | 'reask' | 'continue' | 'feedback' | 'hook' | 'loop' | 'summary' | 'action_result' | 'repair';

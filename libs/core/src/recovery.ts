@@ -53,6 +53,6 @@ export const recoveryTable: Readonly<Record<ErrorType, Recovery>> = {
   invalid_request: elsewhere,
   history_invalid: elsewhere,
   tool_call_malformed: transient,
-  empty_response: { ...transient, exhausted: 'empty_answer' },
+  empty_response: { ...hopeless, exhausted: 'empty_answer' },
   unknown: transient,
 };

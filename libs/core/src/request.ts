@@ -4,12 +4,14 @@
  * C6  Always valid: every call has its one result right behind it, in the order of the calls; a user message is there;
  *     no empty text; no lone surrogate; names are legal.
  */
+import { actionPrompt } from './action.ts';
 import type { ModelSpec, ToolDefinition } from './agent-spec.ts';
 import type { Message } from './message.ts';
 import { specOf, type RunState } from './state.ts';
 import { utf8Length } from './well-formed.ts';
 
 export interface ModelRequest {
+  /** Its `max_output_tokens` is what this request asks for. */
   readonly model: ModelSpec;
   /** Soul and instructions; never anything a tool said. */
   readonly system: string;
@@ -18,12 +20,35 @@ export interface ModelRequest {
 }
 
 export function modelRequest(state: RunState, model: ModelSpec): ModelRequest {
-  return { model, system: systemText(state), messages: sendable(state.transcript.messages), tools: model.supports_tools ? state.tools ?? [] : [] };
+  const { protocol } = specOf(state);
+  const messages = sendable(state.transcript.messages);
+  return {
+    model: withRoom(model, state.output_room), system: systemText(state),
+    messages: protocol === 'json_action' ? messages.map(asText) : messages,
+    tools: protocol === 'native' && model.supports_tools ? state.tools ?? [] : [],
+  };
+}
+
+/** More room after a cut tool call, up to half of the window. */
+function withRoom(model: ModelSpec, room: number): ModelSpec {
+  const most = Math.max(model.max_output_tokens, Math.floor(model.context_window / 2));
+  return room === 1 ? model : { ...model, max_output_tokens: Math.min(model.max_output_tokens * room, most) };
 }
 
 function systemText(state: RunState): string {
-  const { soul, instructions } = specOf(state);
-  return [soul ?? '', instructions].map((part) => part.trim()).filter((part) => part !== '').join('\n\n').toWellFormed();
+  const { soul, instructions, protocol } = specOf(state);
+  const parts = [soul ?? '', instructions, protocol === 'json_action' ? actionPrompt(state.tools ?? []) : ''];
+  return parts.map((part) => part.trim()).filter((part) => part !== '').join('\n\n').toWellFormed();
+}
+
+/** Without tool calling, calls are the text in which they were made, and results are told by the host. */
+function asText(message: Message): Message {
+  if (message.role === 'assistant' && message.calls.length > 0) {
+    const said = message.calls.map((call) => JSON.stringify({ skill_name: call.tool_name, arguments: call.tool_input })).join('\n');
+    return { ...message, text: message.text.trim() === '' ? said : message.text, calls: [] };
+  }
+  if (message.role !== 'tool') return message;
+  return { role: 'host', note: 'action_result', content: `Result of ${message.tool_name}: ${message.is_error ? 'ERROR: ' : ''}${message.content}` };
 }
 
 /** Leaves out what says nothing, and gives a call that has no result behind it one that says so. */
@@ -53,19 +78,22 @@ function missingResults(reply: Extract<Message, { role: 'assistant' }>, later: r
     role: 'tool', tool_use_id: call.tool_use_id, tool_name: call.tool_name, content: 'There is no result of this call.', is_error: true }));
 }
 
-/** Tokens, as one per four bytes of what is sent; calibrated by providers' counts in a later release. */
-export function estimateTokens(state: RunState): number {
+/** Tokens of the whole request: one per four bytes, corrected by what the model's provider has counted before. */
+export function estimateTokens(state: RunState, model: string): number {
   let bytes = utf8Length(systemText(state));
   for (const message of state.transcript.messages) bytes += messageBytes(message);
   for (const tool of state.tools ?? []) bytes += JSON.stringify(tool.input_schema).length + tool.description.length;
-  return Math.ceil(bytes / 4);
+  return Math.ceil(bytes / 4 * (state.calibration[model] ?? 1));
 }
 
-function messageBytes(message: Message): number {
+/** An image counts as 768 tokens, as Ollama counts it. */
+const imageBytes = 768 * 4;
+
+export function messageBytes(message: Message): number {
   switch (message.role) {
     case 'user': return typeof message.content === 'string'
       ? utf8Length(message.content)
-      : message.content.reduce((sum, part) => sum + (part.type === 'text' ? utf8Length(part.text) : 768 * 4), 0);
+      : message.content.reduce((sum, part) => sum + (part.type === 'text' ? utf8Length(part.text) : imageBytes), 0);
     case 'assistant': return utf8Length(message.text) + JSON.stringify(message.calls).length;
     case 'tool':
     case 'host': return utf8Length(message.content);

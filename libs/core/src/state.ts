@@ -5,8 +5,10 @@
  */
 import type { AgentSpec, ParallelClass, ToolDefinition } from './agent-spec.ts';
 import type { ErrorType } from './error-type.ts';
+import type { Check } from './events.ts';
+import { errorWindowTurns } from './fingerprint.ts';
 import { defaultLimits, type Limits } from './limits.ts';
-import type { Message, Transcript } from './message.ts';
+import type { KeptMessage, Transcript } from './message.ts';
 import type { PauseReason, RunStatus, StopReason } from './stop-reason.ts';
 import { noUsage, type Usage } from './usage.ts';
 
@@ -19,7 +21,7 @@ export interface OpenCall {
   readonly invalid: string | null;
   readonly settled: boolean;
   /** A result that came before those of earlier calls; it moves to the transcript in the order of the calls. */
-  readonly waiting_result: { readonly content: string; readonly is_error: boolean } | null;
+  readonly waiting_result: { readonly seq: number; readonly content: string; readonly is_error: boolean } | null;
 }
 
 export interface RunError {
@@ -66,6 +68,9 @@ export interface RunState {
   readonly stop_reason: StopReason | null;
   readonly pause_reason: PauseReason | null;
   readonly answer: string | null;
+  /** The answer parsed, where a schema asked for one. */
+  readonly output: unknown;
+  readonly checks: readonly Check[];
   readonly partial: Partial_ | null;
   readonly error: RunError | null;
 
@@ -77,9 +82,31 @@ export interface RunState {
   readonly turn_open: boolean;
   readonly calls: readonly OpenCall[];
   /** What people said while calls were open: it follows the results. */
-  readonly waiting_messages: readonly Message[];
+  readonly waiting_messages: readonly KeptMessage[];
   /** A final text that has not ended the run yet, because the run was paused at that point. */
   readonly candidate: string | null;
+
+  /** Pieces of an answer that the output limit cut, joined. */
+  readonly pieces: string;
+  readonly continuations: number;
+  /** How much more room the next reply gets than the model's usual, after a tool call was cut: 1, 2, 4 … */
+  readonly output_room: number;
+  readonly extra_turns: number;
+  /** Rounds of feedback so far; never reset. */
+  readonly retries: number;
+  /** The newest calls' fingerprints, oldest first; cleared by the corrective note's second chance running out or by a new call. */
+  readonly call_prints: readonly string[];
+  readonly loop_noted: boolean;
+  /** Errors of the last 20 turns. */
+  readonly error_prints: readonly { readonly turn: number; readonly print: string }[];
+  /** Set by a refusal for length: the next request must be smaller, whatever the estimate says. */
+  readonly compact_next: 'reactive' | 'aggressive' | null;
+  /** A reactive compaction has been tried since the last aggressive one. Lives across turns. */
+  readonly reactive_tried: boolean;
+  /** Providers' counts over our estimates, by model; 1 until one has come. */
+  readonly calibration: Readonly<Record<string, number>>;
+  /** Of the request under way. */
+  readonly estimated_tokens: number;
 
   readonly tool_calls: number;
   readonly invalid_calls: number;
@@ -107,8 +134,10 @@ export const initialState: RunState = {
   fold_version: 1, last_seq: 0, last_ts: 0, epoch: 0,
   run_id: '', session_id: '', parent_run_id: null, forked_from: null, tenant: '', agent: '', agent_version: '', spec: null,
   limits: defaultLimits, metadata: {}, tags: [], priority: 50, run_at: null, created_at: 0, started_at: null, ended_at: null,
-  status: 'queued', stop_reason: null, pause_reason: null, answer: null, partial: null, error: null,
+  status: 'queued', stop_reason: null, pause_reason: null, answer: null, output: null, checks: [], partial: null, error: null,
   tools: null, turn_number: 0, attempt: 0, turn_open: false, calls: [], waiting_messages: [], candidate: null,
+  pieces: '', continuations: 0, output_room: 1, extra_turns: 0, retries: 0, call_prints: [], loop_noted: false, error_prints: [],
+  compact_next: null, reactive_tried: false, calibration: {}, estimated_tokens: 0,
   tool_calls: 0, invalid_calls: 0, reasks: 0, consecutive_errors: 0, model_errors: 0, position: 0, tried: [], model: null,
   usage: noUsage, turn_usage: noUsage, active_s: 0, recoveries: {}, retired_ids: [], transcript: { generation: 1, messages: [] },
 };
@@ -118,3 +147,12 @@ export function specOf(state: RunState): AgentSpec {
   if (state.spec === null) throw new TypeError('a run has a spec from its first event on');
   return state.spec;
 }
+
+/** The errors of the window, with this one. */
+export function rememberError(state: RunState, print: string): RunState['error_prints'] {
+  const turn = state.turn_number;
+  return [...state.error_prints.filter((error) => error.turn > turn - errorWindowTurns), { turn, print }].slice(-errorsRemembered);
+}
+
+/** Of one turn there may be many; more than any limit says nothing new. */
+const errorsRemembered = 100;

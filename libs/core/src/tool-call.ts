@@ -6,7 +6,7 @@ import type { EffectClass, ParallelClass, ToolDefinition } from './agent-spec.ts
 import type { EventBody } from './events.ts';
 import type { OpenCall, RunState } from './state.ts';
 import type { ReplyCall } from './turn-input.ts';
-import { wellFormed } from './well-formed.ts';
+import { utf8Length, wellFormed } from './well-formed.ts';
 
 const legalId = /^[a-zA-Z0-9_-]{1,64}$/;
 
@@ -16,11 +16,12 @@ export function toolUses(state: RunState, calls: readonly ReplyCall[]): (EventBo
   const used = usedIds(state);
   return calls.map((call, index) => {
     const tool = tools.find((each) => each.wire_name === call.name || each.name === call.name);
-    const invalid = tool === undefined ? unknownTool(call.name, tools) : call.problem;
+    const oversized = tooLarge(call.input);
+    const invalid = tool === undefined ? unknownTool(call.name, tools) : oversized ?? call.problem;
     const tool_use_id = identify(call.provider_id, `call_t${state.turn_number}_${index}`, used);
     return {
       type: 'tool_use', tool_name: tool?.name ?? call.name.toWellFormed().slice(0, 200).toWellFormed(),
-      tool_input: wellFormed(call.input), tool_use_id, provider_id: call.provider_id?.slice(0, 200).toWellFormed() ?? null,
+      tool_input: oversized === null ? wellFormed(call.input) : {}, tool_use_id, provider_id: call.provider_id?.slice(0, 200).toWellFormed() ?? null,
       execution: executionOf(tool), ...(invalid === null ? {} : { invalid }),
     };
   });
@@ -48,6 +49,23 @@ function usedIds(state: RunState): Set<string> {
 function unknownTool(name: string, tools: readonly ToolDefinition[]): string {
   const names = tools.map((tool) => tool.wire_name).join(', ');
   return `There is no tool named "${name.toWellFormed().slice(0, 100).toWellFormed()}". Available: ${names === '' ? 'none' : names}.`;
+}
+
+/** Bytes of JSON that the arguments of one call may have, and how deep they may be nested. */
+const largestInput = 256 * 1024;
+const deepestInput = 64;
+
+/** Why arguments are not even kept: cut to size, they would not be what the model sent. */
+function tooLarge(input: Readonly<Record<string, unknown>>): string | null {
+  if (depthOf(input, deepestInput + 1) > deepestInput) return `The arguments are nested deeper than ${deepestInput} levels.`;
+  const bytes = utf8Length(JSON.stringify(input));
+  return bytes > largestInput ? `The arguments are ${bytes} bytes long; at most ${largestInput} are allowed.` : null;
+}
+
+/** How deep `value` is nested, as far as `most`. */
+function depthOf(value: unknown, most: number): number {
+  if (value === null || typeof value !== 'object' || most === 0) return 0;
+  return 1 + Object.values(value).reduce((deepest: number, each) => Math.max(deepest, depthOf(each, most - 1)), 0);
 }
 
 /** A tool nobody knows is a barrier. */

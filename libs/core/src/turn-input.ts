@@ -1,10 +1,13 @@
 /**
  * What `decide` is told and what it answers. Time, randomness and the outside world come in here as data.
  */
-import type { ModelSpec, ToolDefinition } from './agent-spec.ts';
+import type { HookDecision, ModelSpec, ToolDefinition } from './agent-spec.ts';
+import type { Action } from './action.ts';
 import type { Command } from './command.ts';
 import type { ErrorType } from './error-type.ts';
-import type { EventBody, UnusualOutcome } from './events.ts';
+import type { CompactionSite, EventBody, UnusualOutcome } from './events.ts';
+import type { Message } from './message.ts';
+import type { StopReason } from './stop-reason.ts';
 import type { Usage } from './usage.ts';
 
 /** A call as the model made it. */
@@ -28,7 +31,22 @@ export interface ModelReply {
   readonly finish: 'stop' | 'tool_calls' | 'length';
   readonly finish_raw: string;
   readonly usage: Usage;
+  /** In `json_action`, what the text says; see `interpreted`. */
+  readonly action?: Action;
 }
+
+/** What stop hooks and validators said of a text answer. They are run outside: they may be functions. */
+export interface Judgement {
+  readonly hooks: readonly { readonly hook: string; readonly decision: HookDecision | 'skipped'; readonly prompt: string }[];
+  readonly checks: readonly {
+    readonly name: string; readonly mode: 'enforce' | 'report'; readonly ok: boolean;
+    readonly error_type: string; readonly feedback: string; readonly detail: string;
+  }[];
+  /** The answer parsed, where a `json_schema` validator accepted it. */
+  readonly output: unknown;
+}
+
+export const noJudgement: Judgement = { hooks: [], checks: [], output: null };
 
 /** A named failure instead of a reply. */
 export interface ModelFailure {
@@ -71,6 +89,8 @@ export interface TurnClaimed extends Told {
   readonly begun: readonly SettledCall[];
   /** The tools to pin; null when the run has them. */
   readonly tools: readonly ToolDefinition[] | null;
+  /** Of the answer that was there when the run was paused. */
+  readonly judgement: Judgement;
   /** What could not be asked for tools. */
   readonly tool_problems: readonly string[];
 }
@@ -78,6 +98,8 @@ export interface TurnClaimed extends Told {
 export interface ModelReplied extends Told {
   readonly type: 'model_replied';
   readonly reply: ModelReply;
+  /** Of a reply that is text alone. */
+  readonly judgement: Judgement;
   /** Whether increments of this reply were shown, so that the last one must be. */
   readonly shown_text: string;
   /** Seconds of this claim so far. */
@@ -104,11 +126,24 @@ export interface ToolCallsSettled extends Told {
 
 export type TimeLimit = 'turn_timeout' | 'session_timeout';
 
-export type TurnInput = TurnClaimed | ModelReplied | ModelFailed | ToolCallsSettled;
+/** What came of a summary: text, or null where the model failed or nobody was asked. */
+export interface Summarised extends Told {
+  readonly type: 'summarised';
+  readonly purpose: SummaryPurpose;
+  readonly text: string | null;
+  readonly usage: Usage | null;
+  readonly elapsed_s: number;
+}
+
+export type SummaryPurpose = { readonly type: 'compaction'; readonly site: CompactionSite } | { readonly type: 'limit'; readonly reason: StopReason };
+
+export type TurnInput = TurnClaimed | ModelReplied | ModelFailed | ToolCallsSettled | Summarised;
 
 /** One at a time: a crash loses at most one. */
 export type Effect =
   | { readonly type: 'call_model'; readonly model: ModelSpec }
+  /** One call without tools, with a reserve of its own. */
+  | { readonly type: 'summarise'; readonly purpose: SummaryPurpose; readonly model: ModelSpec; readonly messages: readonly Message[]; readonly max_output_tokens: number; readonly timeout_s: number }
   | { readonly type: 'settle_tool_calls' }
   | { readonly type: 'hand_over'; readonly delay_ms: number }
   | { readonly type: 'pause' }

@@ -1,0 +1,60 @@
+/**
+ * A delivery has taken the run: what an earlier one left behind is in the state, and tells where to go on.
+ */
+import { wishesOf } from './command.ts';
+import { finishAnswer } from './decide-answer.ts';
+import { callModel } from './decide-call.ts';
+import { lookAhead } from './codec.ts';
+import { closingResults, endRun, turnEnd, type EndOptions } from './ending.ts';
+import type { EventBody } from './events.ts';
+import { limitDue } from './limit-due.ts';
+import { pause } from './pausing.ts';
+import type { RunState } from './state.ts';
+import type { Decision, TurnClaimed } from './turn-input.ts';
+
+export function decideClaimed(state: RunState, input: TurnClaimed): Decision {
+  const wishes = wishesOf(input.commands);
+  const closing: EndOptions = { elapsed_s: 0, turn_open: state.turn_open, before: [...wishes.events, ...closingResults(state, input.begun)] };
+  if (wishes.cancel) return endRun(state, 'interrupted', closing);
+  if (state.status === 'paused' && !wishes.resume) return { events: wishes.events, effect: { type: 'pause' } };
+  if (input.deliveries > input.poison_limit) return endRun(state, 'poisoned', closing);
+  if (input.nudges > input.nudge_limit) return endRun(state, 'infrastructure', closing);
+
+  const events: EventBody[] = [...wishes.events];
+  if (state.status !== 'running') {
+    events.unshift({ type: 'state_change', old: state.status, new: 'running', reason: state.status === 'paused' ? 'resumed' : 'claimed' });
+  }
+  if (wishes.pause) return pause(events);
+  // What woke it is in the log now; what it waits for (a provider's Retry-After) has not come yet.
+  if (input.wait_ms > 0 && state.status === 'running') return { events, effect: { type: 'hand_over', delay_ms: input.wait_ms } };
+
+  const now = lookAhead(state, events);
+  if (now.candidate !== null && !now.turn_open) return finishAnswer(now, input.judgement, events);
+  if (state.turn_open && now.active_s >= now.limits.session_timeout_s) {
+    const before = closingResults(now, input.begun);
+    return behind(events, endRun(now, 'session_timeout', { ...closing, before }));
+  }
+  return behind(events, state.turn_open ? takeOver(now, input) : newTurn(now, input));
+}
+
+function behind(events: readonly EventBody[], decision: Decision): Decision {
+  return { ...decision, events: [...events, ...decision.events] };
+}
+
+/** An earlier delivery of this turn is gone. With its reply in the log the model is not asked again. */
+function takeOver(state: RunState, input: TurnClaimed): Decision {
+  const start: EventBody = { type: 'turn_start', attempt: state.attempt + 1, worker: input.worker };
+  if (state.calls.length === 0) return callModel(state, [...pinning(input), start]);
+  if (state.calls.some((call) => !call.settled)) return { events: [start], effect: { type: 'settle_tool_calls' } };
+  return { events: [start, turnEnd(state, 0)], effect: { type: 'hand_over', delay_ms: 0 } };
+}
+
+function newTurn(state: RunState, input: TurnClaimed): Decision {
+  const due = limitDue(state);
+  if (due !== null) return endRun(state, due, { elapsed_s: 0, turn_open: false });
+  return callModel(state, [...pinning(input), { type: 'turn_start', attempt: 1, worker: input.worker }]);
+}
+
+function pinning(input: TurnClaimed): EventBody[] {
+  return input.tools === null ? [] : [{ type: 'tools_changed', tools: input.tools, problems: input.tool_problems, done: 'pinned' }];
+}

@@ -1,0 +1,34 @@
+/**
+ * A summary has come, or has not: the run goes on with it, or without. Its failure never fails a run.
+ */
+import { wishesOf } from './command.ts';
+import { compactionEvent, summaryOf } from './compaction.ts';
+import { lookAhead } from './codec.ts';
+import { callModel } from './decide-call.ts';
+import { atLimit, endRun } from './ending.ts';
+import type { CompactionSite, EventBody } from './events.ts';
+import { pause } from './pausing.ts';
+import { specOf, type RunState } from './state.ts';
+import type { Decision, Summarised } from './turn-input.ts';
+
+export function decideSummarised(state: RunState, input: Summarised): Decision {
+  const wishes = wishesOf(input.commands);
+  if (wishes.cancel) return endRun(state, 'interrupted', { elapsed_s: input.elapsed_s, turn_open: state.turn_open, before: wishes.events });
+  if (input.purpose.type === 'limit') {
+    // Resumed later, the limit is still reached: a pause changes nothing about the end.
+    return { events: [...wishes.events, ...atLimit(lookAhead(state, wishes.events), input.purpose.reason, input)], effect: { type: 'end_run' } };
+  }
+  const events: EventBody[] = [...wishes.events, ...summaryEvents(state, input.purpose.site, input)];
+  if (wishes.pause) return pause(events);
+  const next = callModel(lookAhead(state, events), [], 'snip');
+  return { ...next, events: [...events, ...next.events] };
+}
+
+function summaryEvents(state: RunState, site: CompactionSite, input: Summarised): EventBody[] {
+  const model = specOf(state).chain.models[state.position];
+  const plan = model === undefined ? null : summaryOf(state, model);
+  if (model === undefined || plan === null || input.text === null || input.text.trim() === '') return [];
+  const summary = `Summary of the conversation so far:\n${input.text.toWellFormed()}`;
+  const event = compactionEvent(state, model, { level: 'summary', site, edit: { removed: plan.removed, replaced: [], summary } });
+  return event === null ? [] : [input.usage === null ? event : { ...event, usage: input.usage } as EventBody];
+}

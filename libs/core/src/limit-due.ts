@@ -1,0 +1,31 @@
+/**
+ * Which limit of the host a run has reached. Of several the first counts, in the order of the contract: limits before repeated
+ * errors.
+ */
+import type { RunState } from './state.ts';
+import type { StopReason } from './stop-reason.ts';
+import { addUsage } from './usage.ts';
+
+/** What forbids another turn; null where nothing does. */
+export function limitDue(state: RunState): StopReason | null {
+  const { limits } = state;
+  if (state.active_s >= limits.session_timeout_s) return 'session_timeout';
+  if (state.turn_number >= limits.max_turns) return 'max_turns';
+  if (state.tool_calls > limits.tool_budget) return 'tool_budget';
+  return budgetDue(state) ?? (sameErrorDue(state) ? 'same_error' : null);
+}
+
+/** Tokens and money; checked before tools are run, too. */
+export function budgetDue(state: RunState): StopReason | null {
+  const { max_total_tokens, max_cost_usd } = state.limits;
+  const used = addUsage(state.usage, state.turn_usage);
+  if (max_total_tokens !== null && used.input_tokens + used.output_tokens + used.wasted_tokens >= max_total_tokens) return 'token_budget';
+  if (max_cost_usd !== null && used.cost_usd >= max_cost_usd) return 'cost_budget';
+  return null;
+}
+
+function sameErrorDue(state: RunState): boolean {
+  const counts = new Map<string, number>();
+  for (const { print } of state.error_prints) counts.set(print, (counts.get(print) ?? 0) + 1);
+  return [...counts.values()].some((count) => count >= state.limits.same_error_limit);
+}
