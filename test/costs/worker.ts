@@ -2,12 +2,11 @@
  * A worker in this very process on real Redis and BullMQ, with a model that answers at once and tools that do nothing: what is
  * left is what the product itself costs.
  */
-import type { ModelReply } from '@treadle/core';
-import { noUsage } from '@treadle/core';
+import { defaultLimits, noJudgement, noUsage, type ModelReply } from '@treadle/core';
 import { createRun, executeTurn, HeldRuns, IncrementWriter, mintRunId, WarmRuns, type JobConsumer, type ModelCall, type RunStore, type TurnDeps } from '@treadle/engine';
 import { consumeJobs, turnJobs } from '@treadle/queue';
 import { connectRedis, createRunStore } from '@treadle/run-store';
-import { agentLimits, startRedis, testSpec, testTool, type RedisServer } from '@treadle/testkit';
+import { agentLimits, startRedis, testModel, testSpec, testTool, type RedisServer } from '@treadle/testkit';
 import type { Redis } from 'ioredis';
 
 export interface CostWorker {
@@ -37,8 +36,9 @@ export async function startCostWorker(options: CostOptions): Promise<CostWorker>
   const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() };
   const random = { uuid: () => crypto.randomUUID(), jitter: () => 0.5 };
   const deps: TurnDeps = {
-    store, clock, random, warm: new WarmRuns(2000), worker: 'w', limits: { poison: 3, nudges: 5 }, held: new HeldRuns(store),
+    store, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held: new HeldRuns(store),
     increments: new IncrementWriter({ store, random }), archive: { putBlob: () => Promise.resolve('') },
+    judge: { judge: () => noJudgement },
     models: { call: async (call) => {
       await options.onModelCall?.(call);
       return { type: 'replied', reply: replyTo(call, options) };
@@ -60,8 +60,8 @@ export async function startCostWorker(options: CostOptions): Promise<CostWorker>
     },
     enqueue: async () => {
       const run_id = mintRunId({ random, shards: 1 });
-      const limits = { max_turns: 1000, tool_budget: 2000, max_reasks: 2, invalid_call_limit: 5, max_consecutive_errors: 3, turn_timeout_s: 60, session_timeout_s: 600, max_observation_bytes: 4096 };
-      const run = { tenant: 't', spec: testSpec({ limits: agentLimits(limits) }), agent_version: 'v', limits, input: 'go', metadata: {}, tags: [], priority: 50, run_at: null };
+      const limits = { ...defaultLimits, max_turns: 1000, tool_budget: 2000, turn_timeout_s: 60, max_observation_bytes: 4096 };
+      const run = { tenant: 't', spec: testSpec({ chain: { name: 'default', models: [{ ...testModel('small'), context_window: 10_000_000 }] }, limits: agentLimits() }), agent_version: 'v', limits, input: 'go', metadata: {}, tags: [], priority: 50, run_at: null };
       await createRun({ store, clock, random, shards: 1 }, run, { run_id, not_after_ms: Date.now() + 60_000 });
       return run_id;
     },
@@ -80,6 +80,7 @@ export function turnOf(call: ModelCall, calls: number): number {
 
 function replyTo(call: ModelCall, { turns, calls }: CostOptions): ModelReply {
   const base = { text: '', thinking: '', provider_data: null, finish: 'stop', finish_raw: 'stop', usage: noUsage } as const;
-  if (turnOf(call, calls.length) > turns) return { ...base, text: 'done', calls: [] };
-  return { ...base, calls: calls.map((name) => ({ provider_id: null, name, input: { q: 1 }, problem: null })) };
+  const turn = turnOf(call, calls.length);
+  if (turn > turns) return { ...base, text: 'done', calls: [] };
+  return { ...base, calls: calls.map((name) => ({ provider_id: null, name, input: { q: 1000 + turn }, problem: null })) };
 }

@@ -2,7 +2,7 @@
  * One gap-free log out of the store and the archive, and its followers.
  */
 import { idIn, type RunEvent } from '@treadle/core';
-import { archiveDue, archiveRun, createRun, LogFollowers, LogGap, readLog, replayRun, wholeLog, type ArchiveDeps, type EventFeed } from '@treadle/engine';
+import { ArchiveConflict, archiveDue, archiveRun, createRun, LogFollowers, LogGap, readLog, replayRun, wholeLog, type ArchiveDeps, type EventFeed } from '@treadle/engine';
 import { agentLimits, createMemoryArchive, createMemoryRunStore, testSpec } from '@treadle/testkit';
 import { defaultLimits } from '@treadle/core';
 import { describe, expect, test } from 'vitest';
@@ -107,6 +107,30 @@ describe('archiving', () => {
     await archiveRun(deps, run_id);
     await append(6, 2);
     expect(await replayRun({ store, archive }, run_id)).toMatchObject({ identical: true, events: 8 });
+  });
+});
+
+describe('archiving beside runs that go on', () => {
+  test('a run that keeps appending does not hold the archiver', async () => {
+    const { store, archive, deps } = world();
+    const { run_id, append } = await runWith(store, 1);
+    let last = 3;
+    const busy = { ...deps, archive: { ...archive, putSegment: async (segment: Parameters<typeof archive.putSegment>[0]) => {
+      await archive.putSegment(segment);
+      await append(last, 1);
+      last++;
+    } } };
+    expect(await archiveRun({ ...busy, options: { ...options, segment_events: 50 } }, run_id)).toBe(3);
+  });
+
+  test('a run with a fault of its own holds back nobody else', async () => {
+    const { store, archive, deps } = world();
+    const bad = await runWith(store, 1);
+    const good = await runWith(store, 1);
+    const broken = { ...deps, archive: { ...archive, putSegment: (segment: Parameters<typeof archive.putSegment>[0]) => (segment.run_id === bad.run_id ? Promise.reject(new ArchiveConflict('x')) : archive.putSegment(segment)) } };
+    store.passTime(10_000);
+    await expect(archiveDue(broken, 0, { limit: 10, concurrency: 1, retry_ms: 1000 })).rejects.toBeInstanceOf(ArchiveConflict);
+    expect((await store.read(good.run_id))?.archived_seq).toBe(3);
   });
 });
 

@@ -6,7 +6,7 @@
  * a zombie is a process that was frozen past its lease; `resend` is ioredis sending an unanswered command again after a
  * reconnect; `rollBack` is a failover to a replica that lagged.
  */
-import { noUsage, type Command, type ModelReply } from '@treadle/core';
+import { defaultLimits, noJudgement, noUsage, type Command, type ModelReply } from '@treadle/core';
 import { createRun, executeTurn, HeldRuns, IncrementWriter, WarmRuns, type ToolRun, type TurnDeps, type TurnStore } from '@treadle/engine';
 import { testSpec, testTool } from '@treadle/testkit';
 import type { Stage } from './stage.ts';
@@ -58,7 +58,7 @@ export class World {
     const spec = testSpec();
     const run = {
       tenant: 'default', spec, agent_version: 'sha256:test', input: 'go', metadata: {}, tags: [], priority: 50, run_at: null,
-      limits: { max_turns: 20, tool_budget: 50, max_reasks: 2, invalid_call_limit: 5, max_consecutive_errors: 3, turn_timeout_s: 60, session_timeout_s: 600, max_observation_bytes: 1000 },
+      limits: { ...defaultLimits, max_turns: 20, tool_budget: 50, turn_timeout_s: 60, max_observation_bytes: 1000 },
     };
     await createRun(deps, run, { run_id: runId, not_after_ms: Number.MAX_SAFE_INTEGER });
   }
@@ -175,6 +175,7 @@ export class Worker {
     return {
       store, clock: world.clock, random: world.random, warm: this.#warm, worker: 'w', limits: { poison: 100, nudges: 5 },
       archive: { putBlob: () => Promise.resolve('blob') }, increments: new IncrementWriter({ store, random: world.random }), held: new HeldRuns(store),
+      judge: { judge: () => noJudgement },
       models: { call: ({ request }) => this.#gate(() => {
         world.requests.push([...request.messages]);
         return Promise.resolve({ type: 'replied', reply: world.reply(request.messages) });

@@ -3,7 +3,7 @@
  * writes the very same bytes under the very same key; the watermark moves only after the archive has read them back.
  */
 import { initialState, restoreState } from '@treadle/core';
-import type { Archive } from './ports/archive.ts';
+import { ArchiveConflict, type Archive } from './ports/archive.ts';
 import type { RunDirectory, SealedRange, StoreUpkeep } from './ports/run-store.ts';
 import { runView } from './run-view.ts';
 
@@ -22,7 +22,10 @@ export interface ArchiveOptions {
   readonly retention_ms: number;
 }
 
-/** Archives all that is there; answers how many events were written. Throws when the archive or the store fails: the next tick tries again. */
+/**
+ * Archives what is there; answers how many events were written. What a live run appends meanwhile is left to its next time, so that
+ * one busy run does not hold the archiver. Throws when the archive or the store fails: the next tick tries again.
+ */
 export async function archiveRun(deps: ArchiveDeps, run_id: string): Promise<number> {
   let written = 0;
   for (;;) {
@@ -30,7 +33,9 @@ export async function archiveRun(deps: ArchiveDeps, run_id: string): Promise<num
     if (range === null) return written;
     await putRange(deps, range);
     await deps.store.archived(range, deps.options);
-    written += range.last_seq - range.first_seq + 1;
+    const count = range.last_seq - range.first_seq + 1;
+    written += count;
+    if (count < deps.options.segment_events) return written;
   }
 }
 
@@ -44,19 +49,22 @@ export interface ArchivingRound {
 }
 
 /**
- * Archives the runs of a shard whose time has come; answers how many runs had something new. After the first failure
- * no further run is begun: an archive that is away is asked about once a round, not once a run. Throws that failure.
+ * Archives the runs of a shard whose time has come; answers how many runs had something new. Where the archive itself fails no
+ * further run is begun: one that is away is asked about once a round, not once a run. A run with a fault of its own (other bytes in
+ * the archive, events missing) holds back nobody else. Throws the first failure at the end of the round.
  */
 export async function archiveDue(deps: ArchiveDeps, shard: number, round: ArchivingRound): Promise<number> {
   const due = [...await deps.store.dueForArchive(shard, round)];
   let archived = 0;
   let failure: unknown = null;
+  let away = false;
   const hand = async (): Promise<void> => {
-    for (let run_id = due.shift(); run_id !== undefined && failure === null; run_id = due.shift()) {
+    for (let run_id = due.shift(); run_id !== undefined && !away; run_id = due.shift()) {
       try {
         if (await archiveRun(deps, run_id) > 0) archived++;
       } catch (error) {
         failure ??= error;
+        away ||= !(error instanceof ArchiveConflict || error instanceof SealedEventsMissing);
       }
     }
   };
@@ -65,11 +73,16 @@ export async function archiveDue(deps: ArchiveDeps, shard: number, round: Archiv
   return archived;
 }
 
+/** The store no longer holds what it sealed. */
+export class SealedEventsMissing extends Error {
+  readonly code = 'state_lost';
+}
+
 async function putRange(deps: ArchiveDeps, range: SealedRange): Promise<void> {
   const count = range.last_seq - range.first_seq + 1;
   const stored = await deps.store.events(range.run_id, range.first_seq - 1, count);
   const events = stored?.events ?? [];
-  if (events.length !== count) throw new Error(`${range.run_id}: ${count} events are sealed, ${events.length} are there`);
+  if (events.length !== count) throw new SealedEventsMissing(`${range.run_id}: ${count} events are sealed, ${events.length} are there`);
   await deps.archive.putSegment({ ...range, events });
   const snapshot = range.ended ? await deps.store.read(range.run_id, 'messages') : null;
   if (snapshot === null || snapshot.stored.last_seq !== range.last_seq) return;

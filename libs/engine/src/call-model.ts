@@ -1,7 +1,7 @@
 /**
  * Asks a model for one reply, showing its text as it comes.
  */
-import { modelRequest, type ModelSpec, type TurnInput } from '@treadle/core';
+import { modelRequest, noJudgement, type Effect, type ModelSpec, type TurnInput } from '@treadle/core';
 import type { TurnDeps, TurnTimer } from './execute-turn.ts';
 import type { RunHold } from './hold.ts';
 import type { ModelOutcome } from './ports/model-gateway.ts';
@@ -17,12 +17,37 @@ export async function callModel(deps: TurnDeps, { hold, model, timer }: ModelTur
     const shown_text = await text.close();
     const elapsed_s = timer.elapsedS;
     if (outcome.type === 'replied' && hold.timedOut === null) {
-      return { type: 'model_replied', reply: outcome.reply, shown_text, elapsed_s, commands: [] };
+      return { type: 'model_replied', reply: outcome.reply, judgement: noJudgement, shown_text, elapsed_s, commands: [] };
     }
     const failure = outcome.type === 'failed' ? outcome.failure : lateReply(outcome.reply.text);
     return { type: 'model_failed', failure, elapsed_s, timed_out: hold.timedOut, jitter: deps.random.jitter(), commands: [] };
   } finally {
     await text.close();
+  }
+}
+
+export interface Summarising { readonly hold: RunHold; readonly effect: Extract<Effect, { type: 'summarise' }>; readonly timer: TurnTimer }
+
+/**
+ * Asks for a summary, without tools and unseen by clients. It has time of its own: the run's limit may be what is summed up.
+ * Its failure is no failure of the run.
+ */
+export async function summarise(deps: TurnDeps, { hold, effect, timer }: Summarising): Promise<TurnInput> {
+  const done = { type: 'summarised', purpose: effect.purpose, commands: [] } as const;
+  const ended = new AbortController();
+  const onAbort = (): void => { if (hold.signal.reason !== 'time') ended.abort(); };
+  hold.signal.addEventListener('abort', onAbort);
+  if (hold.signal.aborted) onAbort();
+  const bound = setTimeout(() => { ended.abort(); }, effect.timeout_s * 1000);
+  try {
+    const model = { ...effect.model, max_output_tokens: effect.max_output_tokens };
+    const request = { model, system: '', messages: effect.messages, tools: [] };
+    const outcome = await deps.models.call({ request, signal: ended.signal, onText: () => undefined }).catch(brokenGateway);
+    const [text, usage] = outcome.type === 'replied' ? [outcome.reply.text, outcome.reply.usage] : [null, outcome.failure.usage];
+    return { ...done, text, usage, elapsed_s: timer.elapsedS };
+  } finally {
+    clearTimeout(bound);
+    hold.signal.removeEventListener('abort', onAbort);
   }
 }
 

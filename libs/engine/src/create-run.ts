@@ -48,6 +48,7 @@ export async function createRun(deps: CreateDeps, run: NewRun, options: CreateOp
       type: 'run_created', agent: run.spec.name, agent_version: run.agent_version, agent_spec: run.spec, session_id, parent_run_id: null,
       forked_from: null, tenant: run.tenant, limits: run.limits, chain: run.spec.chain.name, tools: run.spec.tools, metadata: run.metadata,
       tags: run.tags, priority: run.priority, run_at: run.run_at,
+      concurrency_key: null, start_within_s: null, webhook: null, schedule_id: null, history: null,
     },
     { type: 'user_message', content: wellFormed(run.input) },
   ];

@@ -7,20 +7,22 @@
  * E4  Any delivery at any time is harmless and makes progress: what is there is read from the claim, never remembered.
  * E5  Nothing here sleeps to wait: a wait is a commit that ends the delivery.
  */
-import { assertNever, decide, initialState, InvariantBroken, restoreState, specOf, type Decision, type RunState, type TurnInput } from '@treadle/core';
-import { callModel } from './call-model.ts';
+import { answerIn, answerOf, assertNever, decide, initialState, interpreted, noJudgement, restoreState, specOf, type Decision, type Judgement, type RunState, type TurnInput } from '@treadle/core';
+import { callModel, summarise } from './call-model.ts';
 import type { HeldRuns } from './held-runs.ts';
 import { RunHold, type HoldDeps } from './hold.ts';
 import type { IncrementWriter } from './increments.ts';
+import type { AnswerJudge } from './ports/answer-judge.ts';
 import type { Archive } from './ports/archive.ts';
 import type { ModelGateway } from './ports/model-gateway.ts';
-import type { Claimed } from './ports/run-store.ts';
+import { StoreAway, type Claimed } from './ports/run-store.ts';
 import type { ToolRunner } from './ports/tool-runner.ts';
 import { ToolCalls } from './settle-tool-calls.ts';
 
 export interface TurnDeps extends HoldDeps {
   readonly models: ModelGateway;
   readonly tools: ToolRunner;
+  readonly judge: AnswerJudge;
   readonly archive: Pick<Archive, 'putBlob'>;
   readonly increments: IncrementWriter;
   readonly held: HeldRuns;
@@ -54,14 +56,15 @@ export async function executeTurn(deps: TurnDeps, job: { readonly run_id: string
     if (lease.aborted) onLease();
     return await loop(deps, hold, timer);
   } catch (error) {
-    // The run is not to blame for a store that cannot be reached, but it is for what breaks our own rules.
-    if (!(error instanceof InvariantBroken)) await handBackSoon(deps, hold.hold);
+    // A run is not to blame for a store that cannot be reached. Whatever else is thrown counts: it would be thrown again.
+    if (error instanceof StoreAway) await handBackSoon(deps, hold.hold);
     throw error;
   } finally {
     timer.stop();
     deps.held.delete(hold.hold);
     lease.removeEventListener('abort', onLease);
-    if (!hold.hold.left) hold.hold.abort('fenced');
+    // Whatever still runs for this delivery ends with it.
+    hold.hold.abort('done');
   }
 }
 
@@ -95,7 +98,10 @@ async function loop(deps: TurnDeps, held: Held, timer: TurnTimer): Promise<TurnO
   const calls = new ToolCalls(deps, hold, timer);
   let input = await claimedInput(deps, held, calls);
   for (;;) {
-    if (hold.left) return leave(deps, hold);
+    if (hold.left !== null) return leave(deps, hold);
+    // A pause between two groups leaves no call running alone.
+    while (input.type === 'tool_calls_settled' && calls.running && hold.commands.some((command) => command.type === 'pause')) input = await calls.rest(input.results);
+    if (hold.left !== null) return leave(deps, hold);
     // From here to the write nothing may be awaited: the write says which commands the decision has seen.
     const decision = decide(hold.state, { ...input, commands: hold.commands } as TurnInput);
     const written = await hold.decided(decision, calls.ledgerFor(decision, input));
@@ -109,7 +115,7 @@ async function loop(deps: TurnDeps, held: Held, timer: TurnTimer): Promise<TurnO
 
 /** The job is never completed here: if it is still ours, it is the only one that the run has. */
 async function leave(deps: TurnDeps, hold: RunHold): Promise<TurnOutcome> {
-  if (hold.signal.reason === 'drain') await deps.store.handBack(hold.claim);
+  if (hold.left === 'drain' || hold.left === 'unclear') await handBackSoon(deps, hold);
   return 'left';
 }
 
@@ -118,7 +124,8 @@ async function claimedInput(deps: TurnDeps, { hold, claimed }: Held, calls: Tool
   const catalogue = pinned ? null : await deps.tools.catalogue(specOf(hold.state));
   return {
     type: 'turn_claimed', worker: deps.worker, deliveries: claimed.deliveries, poison_limit: deps.limits.poison, nudges: claimed.nudges,
-    nudge_limit: deps.limits.nudges, wait_ms: claimed.wait_ms, begun: calls.begunEarlier(), tools: catalogue?.tools ?? null, tool_problems: catalogue?.problems ?? [], commands: [],
+    nudge_limit: deps.limits.nudges, wait_ms: claimed.wait_ms, begun: calls.begunEarlier(),
+    judgement: hold.state.candidate === null ? noJudgement : judge(deps, hold.state, answerIn(hold.state, hold.state.candidate)), tools: catalogue?.tools ?? null, tool_problems: catalogue?.problems ?? [], commands: [],
   };
 }
 
@@ -128,7 +135,8 @@ interface Performing { readonly hold: RunHold; readonly decision: Decision; read
 async function perform(deps: TurnDeps, { hold, decision, timer, calls }: Performing): Promise<TurnInput | null> {
   const { effect } = decision;
   switch (effect.type) {
-    case 'call_model': return withProblems(deps, hold.state, await callModel(deps, { hold, model: effect.model, timer }));
+    case 'call_model': return asJudged(deps, hold.state, await callModel(deps, { hold, model: effect.model, timer }));
+    case 'summarise': return summarise(deps, { hold, effect, timer });
     case 'settle_tool_calls': return calls.settle();
     case 'hand_over':
     case 'pause':
@@ -137,14 +145,24 @@ async function perform(deps: TurnDeps, { hold, decision, timer, calls }: Perform
   }
 }
 
-/** Arguments that do not fit a tool's schema are known before the reply is committed. */
-function withProblems(deps: TurnDeps, state: RunState, input: TurnInput): TurnInput {
+/** What the reply says, what its calls' schemas say of their arguments, and what hooks and validators say of an answer. */
+function asJudged(deps: TurnDeps, state: RunState, input: TurnInput): TurnInput {
   if (input.type !== 'model_replied') return input;
-  const calls = input.reply.calls.map((call) => {
+  const reply = interpreted(state, input.reply);
+  const calls = reply.calls.map((call) => {
     const tool = state.tools?.find((each) => each.wire_name === call.name || each.name === call.name);
     return tool === undefined || call.problem !== null ? call : { ...call, problem: deps.tools.check(tool, call.input) };
   });
-  return { ...input, reply: { ...input.reply, calls } };
+  const judgement = calls.length > 0 || reply.finish === 'length' ? noJudgement : judge(deps, state, answerOf(state, reply));
+  return { ...input, reply: { ...reply, calls }, judgement };
+}
+
+function judge(deps: TurnDeps, state: RunState, text: string): Judgement {
+  const spec = specOf(state);
+  if (spec.stop_hooks.length === 0 && spec.validators.length === 0) return noJudgement;
+  const asked = state.transcript.messages.findLast((message) => message.role === 'user');
+  const input = asked?.role !== 'user' ? '' : typeof asked.content === 'string' ? asked.content : asked.content.map((part) => part.type === 'text' ? part.text : '').join(' ');
+  return deps.judge.judge(spec, { run_id: state.run_id, text, turn_number: state.turn_number, tool_calls: state.tool_calls, input });
 }
 
 /** Measures this claim and ends it when the turn or the session has had its time. */

@@ -15,7 +15,9 @@ import type { Claim, InboxEntry, LedgerWrite, Next, TurnStore } from './ports/ru
 import type { WarmRuns } from './warm-runs.ts';
 
 /** Why the signal was aborted. `cancel` and `time` are decided about; after the others the delivery just leaves. */
-export type AbortReason = 'cancel' | 'time' | 'fenced' | 'lease' | 'drain';
+export type AbortReason = 'cancel' | 'time' | LeaveReason;
+/** `unclear`: the store did not answer, and nobody knows what happened. */
+export type LeaveReason = 'fenced' | 'lease' | 'drain' | 'unclear' | 'done';
 
 export interface HoldDeps {
   readonly store: TurnStore;
@@ -49,7 +51,7 @@ export class RunHold {
   #state: RunState;
   #inbox: readonly InboxEntry[];
   #applied: number;
-  #left = false;
+  #left: LeaveReason | null = null;
   readonly #abort = new AbortController();
   readonly #deps: HoldDeps;
 
@@ -64,23 +66,23 @@ export class RunHold {
 
   get state(): RunState { return this.#state; }
   get signal(): AbortSignal { return this.#abort.signal; }
-  get left(): boolean { return this.#left; }
+  /** Why the delivery is over; null while it goes on. */
+  get left(): LeaveReason | null { return this.#left; }
   get commands(): readonly Command[] { return this.#inbox.map((entry) => entry.command); }
   /** What a watch or an append of this claim has to say it knows: everything beyond comes back in the answer. */
   get inboxSeen(): number { return this.#applied; }
 
   abort(reason: AbortReason): void {
-    if (reason !== 'cancel' && reason !== 'time') this.#left = true;
+    if (reason !== 'cancel' && reason !== 'time') this.#left ??= reason;
     this.#abort.abort(reason);
   }
 
   /**
-   * Commands beyond the first `seen`, as an answer of the store brought them. Answers may come late and out of order: what
-   * has been applied meanwhile is cut off, and fewer commands than are known say nothing new.
+   * Commands beyond the first `seen`, as an answer of the store brought them. An answer to a question that was asked before the
+   * last commit says nothing (the next one will), and fewer commands than are known say nothing new.
    */
   receive(inbox: readonly InboxEntry[], seen: number): void {
-    const fresh = inbox.slice(Math.max(0, this.#applied - seen));
-    if (fresh.length > this.#inbox.length) this.#inbox = fresh;
+    if (seen === this.#applied && inbox.length > this.#inbox.length) this.#inbox = inbox;
     if (this.#inbox.some((entry) => entry.command.type === 'cancel')) this.abort('cancel');
   }
 
@@ -113,7 +115,7 @@ export class RunHold {
   }
 
   async #write(bodies: readonly EventBody[], next: Next, extra: Extra): Promise<Written> {
-    if (this.#left) return 'fenced';
+    if (this.#left !== null) return 'fenced';
     const { events, after } = this.stamped(bodies);
     const known = this.#inbox;
     const seen = extra.decided ? this.#applied + known.length : this.#applied;
@@ -134,7 +136,7 @@ export class RunHold {
     } catch (error) {
       // Nobody knows whether it happened: nothing more is done under this claim.
       this.#deps.warm.drop(this.claim.run_id);
-      this.abort('fenced');
+      this.abort('unclear');
       throw error;
     }
   }
@@ -145,7 +147,7 @@ export class RunHold {
     this.#applied = done.seen;
     this.#inbox = [];
     this.receive(done.inbox, done.seen);
-    if (done.next.type !== 'keep') this.#left = true;
+    if (done.next.type !== 'keep') this.#left = 'done';
     this.#deps.onCommitted?.(done.events, done.after);
   }
 }
@@ -153,6 +155,7 @@ export class RunHold {
 function nextOf({ effect }: Decision): Next {
   switch (effect.type) {
     case 'call_model':
+    case 'summarise':
     case 'settle_tool_calls': return { type: 'keep' };
     case 'hand_over': return effect.delay_ms > 0 ? { type: 'wait', delay_ms: effect.delay_ms } : { type: 'job' };
     case 'pause': return { type: 'pause' };

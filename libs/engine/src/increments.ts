@@ -51,7 +51,7 @@ export class IncrementWriter {
       },
       close: async () => {
         this.#open.delete(reply);
-        await this.#flushing;
+        while (this.#flushing !== null) await this.#flushing;
         if (this.#open.size === 0) this.#disarm();
         return reply.shown;
       },
@@ -60,9 +60,11 @@ export class IncrementWriter {
 
   /** Appends what has gathered, now. */
   async flush(): Promise<void> {
-    await this.#flushing;
-    this.#flushing = this.#append().finally(() => { this.#flushing = null; });
-    await this.#flushing;
+    // Several may wait here: only one may begin the next append, since the sequence numbers of two would be the same.
+    while (this.#flushing !== null) await this.#flushing;
+    const own = this.#append().finally(() => { if (this.#flushing === own) this.#flushing = null; });
+    this.#flushing = own;
+    await own;
   }
 
   #arm(): void {
@@ -94,7 +96,8 @@ export class IncrementWriter {
         item.reply.hold.receive(answer.inbox, item.append.inbox_seen);
       });
     } catch {
-      for (const item of batch) item.reply.hold.abort('fenced');
+      // Nobody knows whether it happened, and the run is not to blame.
+      for (const item of batch) item.reply.hold.abort('unclear');
     }
   }
 
@@ -103,7 +106,7 @@ export class IncrementWriter {
     const { hold } = reply;
     const cut = /[\ud800-\udbff]$/.test(reply.text) ? reply.text.length - 1 : reply.text.length;
     const text = reply.text.slice(0, cut);
-    if (text === '' || hold.left) return [];
+    if (text === '' || hold.left !== null) return [];
     reply.text = reply.text.slice(cut);
     const { events, after } = hold.stamped([{ type: 'assistant_text', content: text.toWellFormed(), is_final: false, attempt: hold.state.attempt }]);
     const append: Append = {

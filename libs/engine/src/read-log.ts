@@ -20,8 +20,9 @@ export async function readLog(deps: LogDeps, run_id: string, range: { readonly a
   if (live[0]?.seq === range.after_seq + 1) return dense(live, range.after_seq);
   if (stored !== null && stored.last_seq <= range.after_seq) return [];
   const archived = entries(await deps.archive.events(run_id, range.after_seq, range.limit)).slice(0, range.limit);
-  if (archived.length === 0 && stored !== null) throw new LogGap(run_id, range.after_seq + 1);
-  return dense(archived, range.after_seq);
+  const page = dense(archived, range.after_seq);
+  if (page.length === 0 && (archived.length > 0 || stored !== null)) throw new LogGap(run_id, range.after_seq + 1);
+  return page;
 }
 
 /** The whole log, page by page. */

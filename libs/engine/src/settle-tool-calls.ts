@@ -41,7 +41,20 @@ export class ToolCalls {
 
   /** What a closing result of each call says that an earlier claim had begun. */
   begunEarlier(): SettledCall[] {
-    return this.#open().filter((call) => this.#hold.ledger.has(call.tool_use_id)).map((call) => this.#lost(call));
+    const before = (call: OpenCall): boolean => (this.#hold.ledger.get(call.tool_use_id)?.started_epoch ?? this.#hold.claim.epoch) < this.#hold.claim.epoch;
+    return this.#open().filter(before).map((call) => this.#lost(call));
+  }
+
+  /** Whether calls are under way: a pause waits for them, since it would leave them alone. */
+  get running(): boolean {
+    return this.#running.size > 0;
+  }
+
+  /** The results of all that is running, beside those that have come. */
+  async rest(come: readonly SettledCall[]): Promise<TurnInput> {
+    const results = [...come];
+    while (this.#running.size > 0) results.push(...await this.#gather());
+    return this.#settled(results);
   }
 
   /**
@@ -63,7 +76,9 @@ export class ToolCalls {
       const group = planGroups(this.#open())[0] ?? [];
       const own = this.#begins(group);
       if (own.length > 0 && !this.#hold.signal.aborted && (await this.#hold.begin(own)) === 'fenced') return this.#settled([]);
-      if (!this.#hold.signal.aborted) for (const call of group) this.#running.set(call.tool_use_id, this.#run(call));
+      // What an earlier claim had begun is not simply `not started`, even if nothing is begun any more.
+      if (this.#hold.signal.aborted) return this.#settled(this.begunEarlier());
+      for (const call of group) this.#running.set(call.tool_use_id, this.#run(call));
     }
     return this.#settled(await this.#gather());
   }
@@ -169,6 +184,8 @@ export class ToolCalls {
     const all = Promise.all(each);
     if (this.#hold.signal.aborted) await all;
     else await Promise.race([all, pause(gatherMs)]);
+    // Ended meanwhile: every call that was begun must tell how it came out.
+    if (this.#hold.signal.aborted) await all;
     for (const id of done.keys()) this.#running.delete(id);
     return [...done.values()];
   }

@@ -17,9 +17,17 @@
  * S8  Time that decides anything is the store's.
  * S9  A write is answered only when it is as durable as the store can make it.
  *
- * A call that throws has an unknown outcome: it may have happened. Claimants then abandon the delivery; the next claim finds out.
+ * A call that throws `StoreAway` has an unknown outcome: it may have happened. Claimants then abandon the delivery; the next claim finds out.
  */
 import type { Command, LedgerEntry, RunStatus, StateChanges } from '@treadle/core';
+
+/** The store could not be reached, or could not take a write: what was asked may or may not have happened. */
+export class StoreAway extends Error {
+  constructor(message: string, options?: { readonly cause?: unknown }) {
+    super(message, options);
+    this.name = 'StoreAway';
+  }
+}
 
 /** A run's new life. Events are encoded, with seq 1 …; fields and messages are the fold of them. */
 export interface CreateRun {
@@ -244,7 +252,7 @@ export interface StoreUpkeep {
   pump(shard: number, options: { readonly limit: number; readonly grace_ms: number }): Promise<PumpReply>;
   /** Runs whose next archiving is due, at most `limit`; each is put off by `retry_ms`, so that a failure is tried again. */
   dueForArchive(shard: number, options: { readonly limit: number; readonly retry_ms: number }): Promise<readonly string[]>;
-  /** Fixes the next range before it is put; asked again before `archived`, it answers the very same range. Null: nothing new. */
+  /** Fixes the next range, of at most `max_events` and about 8 MiB, before it is put; asked again before `archived`, it answers the very same range. Null: nothing new. */
   seal(run_id: string, max_events: number): Promise<SealedRange | null>;
   /**
    * The sealed range is safely in the archive: the watermark moves, the stream is trimmed below it but for `keep_events`, and

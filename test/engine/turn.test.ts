@@ -1,0 +1,134 @@
+/**
+ * One delivery under bad timing: slow appends, a cancel or a pause while a batch is half done, a store that does not answer.
+ */
+import { defaultLimits, idIn, noJudgement, noUsage, type Command, type ModelReply, type RunEvent, type ToolDefinition } from '@treadle/core';
+import { createRun, executeTurn, HeldRuns, IncrementWriter, StoreAway, WarmRuns, type ModelCall, type ToolRun, type TurnDeps, type TurnStore } from '@treadle/engine';
+import { createMemoryRunStore, testSpec, testTool } from '@treadle/testkit';
+import { expect, test } from 'vitest';
+
+const clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => performance.now() };
+const random = { uuid: () => crypto.randomUUID(), jitter: () => 0 };
+const run_id = idIn('run', 0, '1'.repeat(32));
+const reply = (over: Partial<ModelReply>): ModelReply => ({ text: '', thinking: '', provider_data: null, calls: [], finish: 'stop', finish_raw: 'stop', usage: noUsage, ...over });
+const calls = (...names: string[]) => names.map((name, index) => ({ provider_id: `c${index}`, name, input: {}, problem: null }));
+const after = (ms: number) => new Promise<void>((resolve) => { setTimeout(resolve, ms); });
+
+interface Parts { readonly model: (call: ModelCall) => Promise<ModelReply>; readonly tool?: (run: ToolRun) => Promise<string>; readonly tools?: ToolDefinition[]; readonly wrap?: (store: TurnStore) => TurnStore }
+
+async function world(parts: Parts) {
+  const store = createMemoryRunStore();
+  const run = { tenant: 't', spec: testSpec(), agent_version: 'v', limits: defaultLimits, input: 'go', metadata: {}, tags: [], priority: 50, run_at: null };
+  await createRun({ store, clock, random, shards: 1 }, run, { run_id, not_after_ms: Number.MAX_SAFE_INTEGER });
+  const turns = parts.wrap?.(store) ?? store;
+  const held = new HeldRuns(store);
+  const deps: TurnDeps = {
+    store: turns, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held, judge: { judge: () => noJudgement },
+    archive: { putBlob: () => Promise.resolve('b') }, increments: new IncrementWriter({ store: turns, random }, { firstMs: 5, maxMs: 10 }),
+    models: { call: async (call) => ({ type: 'replied', reply: await parts.model(call) }) },
+    tools: {
+      catalogue: () => Promise.resolve({ tools: parts.tools ?? [testTool('slow', { effect: 'once' }), testTool('quick', { effect: 'once' })], problems: [] }),
+      check: () => null,
+      run: async (tool) => ({ content: await parts.tool?.(tool) ?? 'ok', is_error: false, settled: !tool.signal.aborted }),
+    },
+  };
+  const deliver = async (n = 1) => executeTurn(deps, { run_id, n }, new AbortController().signal);
+  const log = async () => (await store.events(run_id, 0, 1000))!.events.map((text) => JSON.parse(text) as RunEvent);
+  const send = async (command: Command) => { await store.command({ run_id, command_id: crypto.randomUUID(), command, not_after_ms: Number.MAX_SAFE_INTEGER }); await held.watch(); };
+  return { store, deps, deliver, log, send };
+}
+
+test('appends that take longer than several ticks neither fence the run nor double its text', async () => {
+  const words = Array.from({ length: 40 }, (_, index) => `word${index} `);
+  const { deliver, log } = await world({
+    model: async (call) => {
+      for (const word of words) { call.onText(word); await after(4); }
+      return reply({ text: words.join('') });
+    },
+    wrap: (store) => ({ ...store, appendMany: async (appends) => { await after(45); return store.appendMany(appends); } }),
+  });
+  expect(await deliver()).toBe('done');
+  const events = await log();
+  const increments = events.flatMap((event) => event.type === 'assistant_text' && !event.is_final ? [event.content] : []);
+  expect(increments.length).toBeGreaterThan(2);
+  expect(increments.join('')).toBe(words.join(''));
+  expect(events.at(-1)).toMatchObject({ type: 'run_end', stop_reason: 'answered' });
+});
+
+test('an append whose answer is unclear ends the delivery, and the run is not blamed for it', async () => {
+  const { deliver, store } = await world({
+    model: async (call) => { call.onText('some text'); await after(60); return reply({ text: 'some text' }); },
+    wrap: (real) => ({ ...real, appendMany: () => Promise.reject(new StoreAway('away')) }),
+  });
+  expect(await deliver()).toBe('left');
+  expect(await store.claim({ run_id, n: 1, claim_id: 'next', held: null })).toMatchObject({ type: 'claimed', deliveries: 1 });
+});
+
+test.each([
+  ['a store that is away', new StoreAway('away'), 1], ['a fault of our own', new TypeError('oops'), 2],
+])('a commit that throws because of %s counts as it should', async (_name, error, deliveries) => {
+  const { deliver, store } = await world({ model: () => Promise.resolve(reply({ text: 'x' })), wrap: (real) => ({ ...real, commit: () => Promise.reject(error) }) });
+  await expect(deliver()).rejects.toBe(error);
+  expect(await store.claim({ run_id, n: 1, claim_id: 'next', held: null })).toMatchObject({ type: 'claimed', deliveries });
+});
+
+test('a cancel while one call is done and another runs: the running one is told as unknown, never as not started', async () => {
+  const w: Awaited<ReturnType<typeof world>> = await world({
+    model: () => Promise.resolve(reply({ calls: calls('quick', 'slow') })),
+    tool: async (run) => {
+      if (run.tool.name === 'quick') { setTimeout(() => { void w.send({ type: 'cancel' }); }, 5); return 'done'; }
+      await new Promise<void>((resolve) => { run.signal.addEventListener('abort', () => { resolve(); }); });
+      return 'aborted';
+    },
+  });
+  expect(await w.deliver()).toBe('done');
+  const results = (await w.log()).flatMap((event) => event.type === 'tool_result' ? [[event.tool_name, event.outcome]] : []);
+  expect(Object.fromEntries(results)).toEqual({ quick: undefined, slow: 'unknown' });
+  expect((await w.store.ledger(run_id))!.find((entry) => entry.tool_name === 'slow')).toMatchObject({ status: 'settled', outcome: 'unknown' });
+});
+
+test('a cancel that meets a takeover says of a call begun earlier that its outcome is unknown', async () => {
+  const first = await world({ model: () => Promise.resolve(reply({ calls: calls('slow') })), tool: () => new Promise(() => undefined) });
+  void first.deliver().catch(() => undefined);
+  await expect.poll(async () => (await first.store.ledger(run_id))?.length).toBe(1);
+  // The next worker takes over; the cancel comes with the answer to its first commit.
+  const second: TurnDeps = { ...first.deps, held: new HeldRuns(first.store), store: { ...first.store, commit: async (commit) => {
+    if (commit.events.some((event) => event.includes('"turn_start"'))) await first.store.command({ run_id, command_id: 'c', command: { type: 'cancel' }, not_after_ms: Number.MAX_SAFE_INTEGER });
+    return first.store.commit(commit);
+  } } };
+  expect(await executeTurn(second, { run_id, n: 1 }, new AbortController().signal)).toBe('done');
+  const log = await first.log();
+  expect(log.find((event) => event.type === 'tool_result')).toMatchObject({ outcome: 'unknown' });
+  expect(log.at(-1)).toMatchObject({ status: 'cancelled' });
+});
+
+test('a pause while a batch is half done waits for the calls that run, and loses no result', async () => {
+  const w: Awaited<ReturnType<typeof world>> = await world({
+    model: () => Promise.resolve(reply({ calls: calls('quick', 'slow') })),
+    tool: async (run) => {
+      if (run.tool.name === 'quick') { setTimeout(() => { void w.send({ type: 'pause' }); }, 5); return 'quick result'; }
+      await after(120);
+      return 'slow result';
+    },
+  });
+  expect(await w.deliver()).toBe('done');
+  const log = await w.log();
+  expect(log.flatMap((event) => event.type === 'tool_result' ? [event.content] : []).toSorted()).toEqual(['quick result', 'slow result']);
+  expect(log.at(-1)).toMatchObject({ type: 'state_change', new: 'paused' });
+});
+
+test('what is told to drain takes no further turn, also one that is claimed just then', async () => {
+  const { deps, deliver, store } = await world({ model: () => Promise.resolve(reply({ text: 'x' })) });
+  deps.held.drain();
+  expect(await deliver()).toBe('left');
+  expect(await store.claim({ run_id, n: 1, claim_id: 'next', held: null })).toMatchObject({ type: 'claimed', deliveries: 1 });
+});
+
+test('at a limit the model is asked once more, without tools, and its summary is what the run says', async () => {
+  const asked: ModelCall[] = [];
+  const { store, deps, log } = await world({ model: (call) => { asked.push(call); return Promise.resolve(call.request.tools.length > 0 ? reply({ calls: calls('quick') }) : reply({ text: 'Half of it is done.' })); } });
+  await store.command({ run_id, command_id: 'u', command: { type: 'update', limits: { max_turns: 2 }, by: 'test' }, not_after_ms: Number.MAX_SAFE_INTEGER });
+  for (let n = 1; n <= 3; n++) await executeTurn(deps, { run_id, n }, new AbortController().signal);
+  expect((await log()).at(-1)).toMatchObject({ type: 'run_end', status: 'expired', stop_reason: 'max_turns' });
+  expect((await log()).find((event) => event.type === 'max_iterations')).toMatchObject({ iterations: 2, summary: 'Half of it is done.' });
+  expect(asked.at(-1)!.request).toMatchObject({ tools: [], model: { max_output_tokens: 512 } });
+});
