@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson, limitNames, type AgentLimits, type AgentSpec, type LimitName, type LimitRange, type ModelSpec } from '@treadle/core';
 import type { LoadedConfig } from './load.ts';
+import { nameOf } from './schema/answers.ts';
 import type { AgentConfig } from './schema/config.ts';
 import { unsetLimit, type LimitsConfig } from './schema/limits.ts';
 
@@ -12,7 +13,8 @@ export function agentSpecOf(config: LoadedConfig, agentName: string): AgentSpec 
   const models = (config.chains[agent.chain]?.models ?? []).map((name) => modelSpec(config, name));
   return {
     name: agentName, soul: agent.soul ?? null, instructions: agent.instructions, chain: { name: agent.chain, models },
-    tools: agent.tools, limits: limitsOf(agent),
+    tools: agent.tools, limits: limitsOf(agent), protocol: agent.protocol,
+    validators: agent.validators.map(validatorSpec), stop_hooks: agent.stop_hooks.map(hookSpec),
   };
 }
 
@@ -37,14 +39,44 @@ function modelSpec(config: LoadedConfig, name: string): ModelSpec {
   return { name, provider, model: own, context_window, max_output_tokens, supports_tools, supports_images };
 }
 
-function limitsOf(agent: AgentConfig): AgentLimits {
-  return Object.fromEntries(limitNames.map((name) => [name, rangeOf(name, agent.limits[name])])) as Record<LimitName, LimitRange>;
+/** Functions stay behind: the worker finds them by name. */
+function validatorSpec(validator: AgentConfig['validators'][number], index: number): AgentSpec['validators'][number] {
+  const { mode } = validator;
+  const name = nameOf(validator, index);
+  switch (validator.type) {
+    // A copy by JSON: it is hashed, stored and sent, so what JSON cannot hold must not be in it.
+    case 'json_schema': return { name, mode, type: 'json_schema', schema: JSON.parse(JSON.stringify(validator.schema)) as Record<string, unknown> };
+    case 'regex': {
+      const { pattern, feedback = `The answer must match the regular expression ${pattern}` } = validator;
+      return { name, mode, type: 'regex', pattern, feedback };
+    }
+    case 'function': return { name, mode, type: 'function' };
+  }
 }
 
-/** A number is both; a maximum alone lowers the default to it where needed; nothing at all means the default, not to be raised. */
-function rangeOf(name: LimitName, given: LimitsConfig[LimitName]): LimitRange {
-  if (typeof given === 'number') return { default: given, max: given };
-  const fallback = given?.max === undefined ? unsetLimit(name) : Math.min(unsetLimit(name), given.max);
-  const value = given?.default ?? fallback;
-  return { default: value, max: given?.max ?? value };
+function hookSpec(hook: AgentConfig['stop_hooks'][number], index: number): AgentSpec['stop_hooks'][number] {
+  const name = nameOf(hook, index);
+  if (hook.type === 'function') return { name, type: 'function' };
+  const { pattern, decision, prompt } = hook;
+  return { name, type: 'regex', pattern, decision, prompt };
+}
+
+function limitsOf(agent: AgentConfig): AgentLimits {
+  return Object.fromEntries(limitNames.map((name) => [name, rangeOf(name, agent.limits[name])])) as unknown as AgentLimits;
+}
+
+/**
+ * A value is both; a maximum alone lowers the default to it where needed; nothing at all means the default, not to be raised.
+ * Null is no limit, and so more than any.
+ */
+function rangeOf(name: LimitName, given: LimitsConfig[LimitName]): LimitRange<number | null> {
+  if (typeof given === 'number' || given === null) return { default: given, max: given };
+  const unset = unsetLimit(name);
+  const { default: usual = lower(unset, given?.max), max = usual } = given ?? {};
+  return { default: usual, max };
+}
+
+function lower(value: number | null, max: number | null | undefined): number | null {
+  if (max === undefined || max === null) return value;
+  return value === null ? max : Math.min(value, max);
 }

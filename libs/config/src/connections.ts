@@ -2,6 +2,7 @@
 import type { EffectClass, ParallelClass } from '@treadle/core';
 import type { FunctionTool } from './define-tool.ts';
 import type { LoadedConfig } from './load.ts';
+import type { CheckFunction, DecideFunction } from './schema/answers.ts';
 
 export interface ModelConnection {
   readonly provider: string;
@@ -25,7 +26,12 @@ export interface ToolPolicy {
   readonly parallel?: ParallelClass;
   readonly effect?: EffectClass;
   readonly timeout_ms?: number;
+  /** Identical calls in a row are no loop. */
+  readonly polling?: boolean;
 }
+
+/** US dollars per million tokens. */
+export interface ModelPrice { readonly input_per_mtok: number; readonly output_per_mtok: number }
 
 /** By the model's name in the configuration. Holds secrets. */
 export function modelConnections(config: LoadedConfig): Readonly<Record<string, ModelConnection>> {
@@ -40,13 +46,31 @@ export function mcpServers(config: LoadedConfig): Readonly<Record<string, McpSer
 
 /** By name or pattern of the tool. */
 export function toolPolicies(config: LoadedConfig): Readonly<Record<string, ToolPolicy>> {
-  return mapValues(config.tools, ({ parallel, effect, timeout_ms }) => ({
+  return mapValues(config.tools, ({ parallel, effect, timeout_ms, polling }) => ({
     ...(parallel === undefined ? {} : { parallel }), ...(effect === undefined ? {} : { effect }), ...(timeout_ms === undefined ? {} : { timeout_ms }),
+    ...(polling === undefined ? {} : { polling }),
   }));
 }
 
 export function functionTools(config: LoadedConfig): readonly FunctionTool[] {
   return config.functions;
+}
+
+/** By the model's name in the configuration; zero where none is given. */
+export function modelPrices(config: LoadedConfig): Readonly<Record<string, ModelPrice>> {
+  return mapValues(config.models, ({ price }) => price);
+}
+
+/** The functions among all agents' stop hooks, by name. */
+export function hookFunctions(config: LoadedConfig): Readonly<Record<string, DecideFunction>> {
+  const hooks = Object.values(config.agents).flatMap((agent) => agent.stop_hooks);
+  return Object.fromEntries(hooks.flatMap((hook) => (hook.type === 'function' ? [[hook.name, hook.decide]] : [])));
+}
+
+/** The functions among all agents' validators, by name. */
+export function validatorFunctions(config: LoadedConfig): Readonly<Record<string, CheckFunction>> {
+  const validators = Object.values(config.agents).flatMap((agent) => agent.validators);
+  return Object.fromEntries(validators.flatMap((validator) => (validator.type === 'function' ? [[validator.name, validator.check]] : [])));
 }
 
 function mapValues<From, To>(record: Readonly<Record<string, From>>, map: (value: From) => To): Record<string, To> {

@@ -79,32 +79,30 @@ describe('what belongs to later releases', () => {
         cloud: { provider: 'anthropic', model: 'm' },
         small: {
           provider: 'ollama', model: 'm', credentials: ['one', 'two'], credential_strategy: 'round_robin', rates: { in_flight: 3 },
-          price: { input_per_mtok: 1, output_per_mtok: 2 },
         },
       },
       chains: { default: { models: ['small'], canary: { model: 'cloud' } } },
       mcp_servers: { web: { url: 'https://example.org/mcp', headers: { authorization: 'x' } } },
       http_tools: { lookup: { url: 'https://example.org' } },
-      tools: { 'files/write_file': { approval: 'always', on_unknown: 'ask', path_args: ['path'], roots: ['./w'], polling: true, max_total_ms: 5, approval_timeout_s: 9, on_approval_timeout: 'allow' } },
+      tools: { 'files/write_file': { approval: 'always', on_unknown: 'ask', path_args: ['path'], roots: ['./w'], max_total_ms: 5, approval_timeout_s: 9, on_approval_timeout: 'allow' } },
       egress: { allow: ['http://127.0.0.1:1'] },
       tenants: { default: { max_concurrent_runs: 4, weight: 2 } },
       agents: {
         a: {
-          instructions: 'x', protocol: 'json_action', validators: [{ type: 'regex' }], stop_hooks: [{}], subagents: ['b'],
-          limits: { max_retries: 3, max_cost_usd: 5, turn_timeout_s: { first: 10, default: 5 } },
+          instructions: 'x', subagents: ['b'], limits: { max_depth: 3, max_children: { max: 4 }, turn_timeout_s: { first: 10, default: 5 } },
         },
       },
     };
     const problems = problemsAt(raw);
     expect(Object.keys(problems).sort()).toEqual([
-      'agents.a.limits.max_cost_usd', 'agents.a.limits.max_retries', 'agents.a.limits.turn_timeout_s.first', 'agents.a.protocol',
-      'agents.a.stop_hooks', 'agents.a.subagents', 'agents.a.validators', 'chains.default.canary', 'egress', 'http_tools',
+      'agents.a.limits.max_children', 'agents.a.limits.max_depth', 'agents.a.limits.turn_timeout_s.first', 'agents.a.subagents',
+      'chains.default.canary', 'egress', 'http_tools',
       'mcp_servers.web.command', 'mcp_servers.web.headers', 'mcp_servers.web.url',
-      'models.cloud.provider', 'models.small.credential_strategy', 'models.small.credentials', 'models.small.price', 'models.small.rates',
+      'models.cloud.provider', 'models.small.credential_strategy', 'models.small.credentials', 'models.small.rates',
       'tenants.default.max_concurrent_runs', 'tenants.default.weight',
       'tools.files/write_file.approval', 'tools.files/write_file.approval_timeout_s', 'tools.files/write_file.max_total_ms',
       'tools.files/write_file.on_approval_timeout', 'tools.files/write_file.on_unknown', 'tools.files/write_file.path_args',
-      'tools.files/write_file.polling', 'tools.files/write_file.roots',
+      'tools.files/write_file.roots',
     ]);
     for (const [path, problem] of Object.entries(problems)) expect(problem, path).toContain('not supported yet');
   });
@@ -114,13 +112,13 @@ describe('what belongs to later releases', () => {
       ...minimal(),
       models: {
         small: {
-          provider: 'ollama', model: 'm', credential_strategy: 'fill_first', price: { input_per_mtok: 0, output_per_mtok: 0 },
+          provider: 'ollama', model: 'm', credential_strategy: 'fill_first',
           rates: { requests_per_minute: null, tokens_per_minute: null, in_flight: null },
         },
       },
-      tools: { '*': { approval: 'never', on_unknown: 'report', polling: false } },
+      tools: { '*': { approval: 'never', on_unknown: 'report' } },
       tenants: { default: { max_concurrent_runs: null, max_queued_runs: null, requests_per_second: null, weight: 1 } },
-      agents: { assistant: { instructions: 'x', protocol: 'native', validators: [], stop_hooks: [], subagents: [], limits: { max_cost_usd: null } } },
+      agents: { assistant: { instructions: 'x', subagents: [] } },
     });
     expect(Object.keys(config.agents)).toEqual(['assistant']);
   });
@@ -172,6 +170,23 @@ describe('agent specs', () => {
     expect(limits.session_timeout_s).toEqual({ default: 600, max: 3600 });
     expect(limits.turn_timeout_s).toEqual({ default: 2.5, max: 2.5 });
     expect(limits.invalid_call_limit).toEqual({ default: 5, max: 5 });
+  });
+
+  test('know no limit, which is more than any', () => {
+    const limits = limitsOf({ max_total_tokens: { max: 1000 }, max_cost_usd: { default: 0.5, max: null } });
+    expect(limits.max_total_tokens).toEqual({ default: 1000, max: 1000 });
+    expect(limits.max_cost_usd).toEqual({ default: 0.5, max: null });
+    expect(limitsOf({}).max_total_tokens).toEqual({ default: null, max: null });
+    expect(limitsOf({ max_total_tokens: 7, max_cost_usd: null })).toMatchObject({ max_total_tokens: { default: 7, max: 7 }, max_cost_usd: { default: null, max: null } });
+  });
+
+  test.each([
+    ['max_turns', [1], [0, 1.5, null, 'two', 1e12]], ['tool_budget', [0], [-1]], ['max_retries', [0, 3], [-1, null]], ['loop_limit', [2], [1]], ['same_error_limit', [1], [0]],
+    ['compact_at', [0.1, 1, { default: 0.5, max: 0.9 }], [0.05, 1.1, null]], ['turn_timeout_s', [0.5], [0, 1e10]],
+    ['max_total_tokens', [1, null, { default: 5, max: 9 }], [0, 1.5, { default: null, max: 9 }]], ['max_cost_usd', [0.01, null], [0, -1, 'free']],
+  ] as [string, unknown[], unknown[]][])('%s has its range', (name, good, bad) => {
+    for (const value of good) expect(() => limitsOf({ [name]: value }), JSON.stringify(value)).not.toThrow();
+    for (const value of bad) expect(() => limitsOf({ [name]: value }), JSON.stringify(value)).toThrow(`agents.assistant.limits.${name}`);
   });
 
   test('a default above the maximum, a negative and a wrong kind of limit are problems', () => {

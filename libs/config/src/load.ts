@@ -1,7 +1,9 @@
 /** Finds, reads and checks the configuration file. All faults are reported at once. */
 import { access, readFile } from 'node:fs/promises';
+import { registerHooks } from 'node:module';
 import { isAbsolute, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { ambiguousNames } from './answer-names.ts';
 import { problemsOf, type ConfigProblem } from './problem.ts';
 import { danglingReferences } from './references.ts';
 import { configSchema, type CheckedConfig, type TreadleConfig } from './schema/config.ts';
@@ -42,7 +44,7 @@ export async function loadConfig(options: LoadOptions): Promise<ConfigOutcome> {
 export function checkConfig(raw: unknown, env: Environment): { type: 'ok'; config: LoadedConfig } | { type: 'invalid'; problems: ConfigProblem[] } {
   const resolved = resolveSecrets(raw, env);
   const parsed = configSchema.safeParse(resolved.value, { reportInput: false });
-  const found = [...resolved.problems, ...danglingReferences(raw)];
+  const found = [...resolved.problems, ...danglingReferences(raw), ...ambiguousNames(raw)];
   const known = new Set(found.map((each) => each.path));
   // A place whose secret is missing is not judged a second time by what stands there instead.
   if (!parsed.success) found.push(...problemsOf(parsed.error).filter((each) => !known.has(each.path)));
@@ -70,7 +72,7 @@ async function readRaw(file: string): Promise<Raw> {
   if (!await exists(file)) return { type: 'unreadable', problem: 'the file is not there or cannot be read' };
   try {
     if (file.endsWith('.json')) return jsonOnly(JSON.parse(await readFile(file, 'utf8')));
-    const module = await import(/* @vite-ignore */ pathToFileURL(file).href) as { default?: unknown };
+    const module = await importWithOurPackages(/* @vite-ignore */ pathToFileURL(file).href) as { default?: unknown };
     if (module.default === undefined) return { type: 'unreadable', problem: 'expected a default export: export default defineConfig({ … })' };
     return { type: 'read', value: module.default };
   } catch (error) {
@@ -84,6 +86,30 @@ function jsonOnly(value: unknown): Raw {
   }
   return { type: 'read', value };
 }
+
+/**
+ * A configuration may lie anywhere, also where nothing is installed: what it imports to describe itself is then found where this
+ * package lies.
+ */
+async function importWithOurPackages(href: string): Promise<{ default?: unknown }> {
+  const hooks = registerHooks({
+    resolve: (specifier, context, next) => {
+      try {
+        return next(specifier, context);
+      } catch (error) {
+        if (!ours.includes(specifier)) throw error;
+        return next(specifier, { ...context, parentURL: import.meta.url });
+      }
+    },
+  });
+  try {
+    return await import(/* @vite-ignore */ href) as { default?: unknown };
+  } finally {
+    hooks.deregister();
+  }
+}
+
+const ours = ['@treadle/config', 'zod'];
 
 async function exists(file: string): Promise<boolean> {
   return access(file).then(() => true, () => false);

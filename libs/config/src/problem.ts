@@ -26,11 +26,12 @@ function problemsOfIssue(issue: z.core.$ZodIssue, above: readonly PropertyKey[])
   return [{ path: pathText(path), problem: lowerFirst(issue.message.replace(/^Invalid input: /, '')) }];
 }
 
-/** Limits are the only union: an object given is judged as a range, anything else as a number. */
+/** Of a limit, an object given is judged as a range, anything else as a value; other unions are told apart by their `type`. */
 function unionProblems(issue: z.core.$ZodIssueInvalidUnion, path: readonly PropertyKey[]): ConfigProblem[] {
+  if ('options' in issue && Array.isArray(issue.options)) return [{ path: pathText(path), problem: `expected ${issue.options.map(String).join(' or ')}` }];
   const inside = issue.errors.find((branch) => branch.some((each) => each.path.length > 0 || each.code === 'unrecognized_keys'));
   if (inside !== undefined) return inside.flatMap((each) => problemsOfIssue(each, path));
-  return [{ path: pathText(path), problem: limitForms }];
+  return [{ path: pathText(path), problem: limitForms(String(path.at(-1))) }];
 }
 
 export function pathText(path: readonly PropertyKey[]): string {

@@ -38,6 +38,8 @@ export interface ToolPolicySource {
   readonly parallel?: ParallelClass;
   readonly effect?: EffectClass;
   readonly timeout_ms?: number;
+  /** Asked again and again on purpose: identical calls in a row are no loop. */
+  readonly polling?: boolean;
 }
 
 export interface ToolSources {

@@ -1,5 +1,6 @@
 /** One entry of `agents`. */
 import { z } from 'zod';
+import { stopHookSchema, validatorSchema } from './answers.ts';
 import { later } from './later.ts';
 import { limitsSchema } from './limits.ts';
 
@@ -8,11 +9,14 @@ export const agentSchema = z.strictObject({
   soul: z.string().min(1).nullish(),
   instructions: z.string().min(1),
   chain: z.string().default('default'),
-  protocol: later('native'),
+  /** `json_action`: for models that cannot call tools; they answer with one JSON object. */
+  protocol: z.enum(['native', 'json_action']).default('native'),
   /** Patterns of tool names: `files/*`, `http_get`. */
   tools: z.array(z.string().min(1).max(200)).max(200).default([]),
   limits: limitsSchema.default({}),
-  validators: later([]),
-  stop_hooks: later([]),
+  /** In order; each is a fact of the run, by its name. */
+  validators: z.array(validatorSchema).max(20).default([]),
+  /** In order. */
+  stop_hooks: z.array(stopHookSchema).max(20).default([]),
   subagents: later([]),
 });

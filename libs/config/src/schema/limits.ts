@@ -1,39 +1,71 @@
-/** `limits` of an agent: for each a number, or `{default, max}`. */
-import { defaultLimits, limitNames, limitsNotSupported, type LimitName } from '@treadle/core';
+/** `limits` of an agent: for each a value, or `{default, max}`. */
+import { defaultLimits, limitNames, limitsNotSupported, type LimitName, type Limits } from '@treadle/core';
 import { z } from 'zod';
 import { later, notSupportedYet } from './later.ts';
 
-/** Limits that may be zero: none allowed at all. */
-const mayBeZero: readonly LimitName[] = ['tool_budget', 'max_reasks', 'max_consecutive_errors'];
-const seconds: readonly LimitName[] = ['turn_timeout_s', 'session_timeout_s'];
-/** Seconds that a timer can hold. */
-const maxSeconds = 2_147_483;
+/** What a limit may be. */
+export interface LimitRule {
+  /** `count`: whole numbers; `seconds`, `amount`: above zero; `part`: of a whole. */
+  readonly kind: 'count' | 'seconds' | 'amount' | 'part';
+  readonly lowest: number;
+  readonly highest: number;
+  /** Null may stand for no limit. */
+  readonly nullable: boolean;
+}
+
+const count = (lowest: number): LimitRule => ({ kind: 'count', lowest, highest: 1_000_000_000, nullable: false });
+/** As many as a timer can hold. */
+const seconds: LimitRule = { kind: 'seconds', lowest: 0, highest: 2_147_483, nullable: false };
+
+/** Counts that may be zero: none allowed at all. A first call can be no loop, so `loop_limit` begins at two. */
+export const limitRules: Readonly<Record<LimitName, LimitRule>> = {
+  max_turns: count(1), tool_budget: count(0), max_reasks: count(0), invalid_call_limit: count(1), max_consecutive_errors: count(0),
+  turn_timeout_s: seconds, session_timeout_s: seconds, max_observation_bytes: count(1),
+  max_retries: count(0), max_continuations: count(0), max_extra_turns: count(0), same_error_limit: count(1), loop_limit: count(2),
+  compact_at: { kind: 'part', lowest: 0.1, highest: 1, nullable: false },
+  max_total_tokens: { ...count(1), highest: Number.MAX_SAFE_INTEGER, nullable: true },
+  max_cost_usd: { kind: 'amount', lowest: 0, highest: 1_000_000_000, nullable: true },
+};
+
+function valueOf({ kind, lowest, highest }: LimitRule) {
+  switch (kind) {
+    case 'count': return z.int().min(lowest).max(highest);
+    case 'part': return z.number().min(lowest).max(highest);
+    case 'seconds': case 'amount': return z.number().gt(lowest).max(highest);
+  }
+}
 
 function limit(name: LimitName) {
-  const lowest = mayBeZero.includes(name) ? 0 : 1;
-  const one = seconds.includes(name) ? z.number().positive().max(maxSeconds) : z.int().min(lowest).max(1_000_000_000);
+  const rule = limitRules[name];
+  const one = rule.nullable ? valueOf(rule).nullable() : valueOf(rule);
   const range = z.strictObject({ default: one.optional(), max: one.optional(), ...(name === 'turn_timeout_s' ? { first: later() } : {}) })
-    .superRefine((given, context) => {
-      if (given.default !== undefined && given.max !== undefined && given.default > given.max) {
-        context.addIssue({ code: 'custom', path: ['default'], message: `expected at most max (${given.max})` });
-      }
+    .superRefine(({ default: usual, max }, context) => {
+      // No limit is more than any.
+      if (usual === undefined || max === undefined || max === null || (usual !== null && usual <= max)) return;
+      context.addIssue({ code: 'custom', path: ['default'], message: `expected at most max (${max})` });
     });
   return z.union([one, range]).optional();
 }
 
 type Shape = Record<LimitName, ReturnType<typeof limit>>;
 const supported = Object.fromEntries(limitNames.map((name) => [name, limit(name)])) as Shape;
-const unlimited: readonly string[] = ['max_total_tokens', 'max_cost_usd'];
-const refused = Object.fromEntries(limitsNotSupported.map((name) => [name, unlimited.includes(name) ? later(null) : later()])) as
+const refused = Object.fromEntries(limitsNotSupported.map((name) => [name, later()])) as
   Record<(typeof limitsNotSupported)[number], ReturnType<typeof later>>;
 
 export const limitsSchema = z.strictObject({ ...supported, ...refused });
 export type LimitsConfig = z.output<typeof limitsSchema>;
 
 /** The message zod has for a union says nothing; this says what a limit may look like. */
-export const limitForms = `expected a positive number or {default, max}; {first, default} is ${notSupportedYet}`;
+export function limitForms(name: string): string {
+  const rule = Object.hasOwn(limitRules, name) ? limitRules[name as LimitName] : undefined;
+  if (rule === undefined) return 'expected a limit';
+  const { kind, lowest, highest, nullable } = rule;
+  const value = kind === 'part' ? `a number from ${lowest} to ${highest}` : kind === 'count' ? `a whole number from ${lowest}` : 'a positive number';
+  const first = name === 'turn_timeout_s' ? `; {first, default} is ${notSupportedYet}` : '';
+  return `expected ${value}${nullable ? ', null' : ''} or {default, max}${first}`;
+}
 
 /** What stands for a limit that the agent does not name. */
-export function unsetLimit(name: LimitName): number {
+export function unsetLimit<Name extends LimitName>(name: Name): Limits[Name] {
   return defaultLimits[name];
 }

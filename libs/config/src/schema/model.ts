@@ -15,6 +15,8 @@ const httpUrl = z.string().refine((text) => URL.canParse(text) && /^https?:$/.te
 
 const noRates = { requests_per_minute: null, tokens_per_minute: null, in_flight: null };
 
+const perMtok = z.number().min(0).max(1_000_000).default(0);
+
 export const modelSchema = z.strictObject({
   provider,
   /** The provider's own name for it. */
@@ -29,7 +31,8 @@ export const modelSchema = z.strictObject({
   credentials: z.array(z.string().min(1)).max(1, `several credentials are ${notSupportedYet}`).default([]),
   credential_strategy: later('fill_first'),
   rates: later({}, noRates),
-  price: later({}, { input_per_mtok: 0, output_per_mtok: 0 }),
+  /** US dollars per million tokens. */
+  price: z.strictObject({ input_per_mtok: perMtok, output_per_mtok: perMtok }).prefault({}),
   first_token_timeout_ms: timeoutMs.default(60_000),
   idle_timeout_ms: timeoutMs.default(30_000),
 });

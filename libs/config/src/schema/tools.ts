@@ -28,7 +28,8 @@ export const toolPolicySchema = z.strictObject({
   approval_timeout_s: later(null),
   on_approval_timeout: later('deny'),
   max_total_ms: later(null),
-  polling: later(false),
+  /** Asked again and again on purpose: identical calls are no loop. */
+  polling: z.boolean().optional(),
 });
 
 export const functionToolSchema = z.custom<FunctionTool>(isFunctionTool, 'expected what defineTool() returns');

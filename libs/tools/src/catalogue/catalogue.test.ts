@@ -73,6 +73,12 @@ describe('the host\'s word', () => {
   });
 });
 
+test('a tool is polling where the host says so, and nowhere else', () => {
+  const tools = build([offered('a'), offered('b'), offered('c')], { policies: { '*': { polling: true }, b: { polling: false } } }).tools;
+  expect(tools.map((tool) => tool.polling)).toEqual([true, undefined, true]);
+  expect(build([offered('a')]).tools[0]).not.toHaveProperty('polling');
+});
+
 describe('the catalogue', () => {
   test('holds what the patterns choose, by name, whatever the order of the offers', () => {
     const tools = [offered('web/get'), offered('files/b'), offered('files/a')];

@@ -1,0 +1,2 @@
+export { createAnswerJudge, type AnswerJudgeDeps, type AnswerJudgeOptions } from './answer-judge.ts';
+export type { HookFunction, HookResult, ValidatorFunction, ValidatorResult } from './functions.ts';
