@@ -2,11 +2,14 @@
  * The store's clock in this process: Redis' TIME when it was last asked, carried on by the monotonic clock.
  *
  * 1. `nowMs` never goes back: where Redis' clock is found to be behind, it stands still until that has caught up.
- * 2. A failed refresh changes nothing.
+ * 2. A failed refresh changes nothing, and neither does an answer that took long (Redis was away): nobody knows which moment it tells.
  */
 import { performance } from 'node:perf_hooks';
 import type { Clock } from '@treadle/engine';
 import type { Redis } from 'ioredis';
+
+/** An answer after this is not believed. */
+const slowMs = 1000;
 
 export interface RedisClock extends Clock {
   /** Asks Redis again; drift between two calls is that of the two clocks. Throws what the connection throws. */
@@ -17,10 +20,13 @@ export interface RedisClock extends Clock {
 export async function createRedisClock(redis: Redis): Promise<RedisClock> {
   let offsetMs = 0;
   let latestMs = 0;
+  let known = false;
 
   async function refresh(): Promise<void> {
     const sentMs = performance.now();
     const [seconds, micros] = await redis.time();
+    if (known && performance.now() - sentMs > slowMs) return;
+    known = true;
     // The server read its clock somewhere between question and answer; the middle is off by half of that at most.
     offsetMs = Number(seconds) * 1000 + Number(micros) / 1000 - (sentMs + performance.now()) / 2;
   }

@@ -1,10 +1,21 @@
 /**
  * Runs scripts by hash, and by text where the server does not know the hash (a fresh or restarted one). `NOSCRIPT` means
- * that nothing ran, so the second attempt cannot make it happen twice; every other error is handed on.
+ * that nothing ran, so the second attempt cannot make it happen twice. What says that Redis is away, or takes no writes, is thrown
+ * as `StoreAway` with its words kept; every other answer of a script that failed is a fault of ours, and is handed on.
  */
 import { createHash } from 'node:crypto';
+import { StoreAway } from '@treadle/engine';
 import type { Redis } from 'ioredis';
 import { loadScripts, type ScriptName } from './script-texts.ts';
+
+/** Said by a Redis that is there but cannot do its work now. */
+const refusing = /^(OOM|LOADING|READONLY|MISCONF|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|UNBLOCKED|ERR max number of clients)/;
+
+function asStoreAway(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const answered = error.name === 'ReplyError' && !refusing.test(error.message.replace(/^ERR Error running script.*?: @user_script: \d+: /, ''));
+  return answered ? error : new StoreAway(error.message, { cause: error });
+}
 
 /** A reply's first part is a word; the rest depends on it. */
 export type Reply = readonly [string, ...unknown[]];
@@ -23,8 +34,8 @@ export function createScriptRunner(redis: Redis, queueLua: string): RunScript {
     try {
       return await redis.evalsha(hashes[name]!, keys.length, ...keys, ...args);
     } catch (error) {
-      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      return await redis.eval(texts[name], keys.length, ...keys, ...args);
+      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw asStoreAway(error);
+      return await redis.eval(texts[name], keys.length, ...keys, ...args).catch((again: unknown) => { throw asStoreAway(again); });
     }
   };
 }

@@ -3,6 +3,9 @@ import type { StoreUpkeep } from '@treadle/engine';
 import { asReply, unknownReply } from './replies.ts';
 import type { StoreParts } from './store-parts.ts';
 
+/** A segment is one object in the archive, held in memory while it is written and read back. */
+const segmentBytes = 8 * 1024 * 1024;
+
 export function createStoreUpkeep(parts: StoreParts): StoreUpkeep {
   const { run, keys, jobs, options } = parts;
   return {
@@ -18,7 +21,7 @@ export function createStoreUpkeep(parts: StoreParts): StoreUpkeep {
       return reply.slice(1) as string[];
     },
     seal: async (run_id, max_events) => {
-      const reply = asReply(await run('seal', { keys: keys.run(run_id), args: [run_id, max_events] }));
+      const reply = asReply(await run('seal', { keys: keys.run(run_id), args: [run_id, max_events, segmentBytes] }));
       switch (reply[0]) {
         case 'nothing': return null;
         case 'sealed': return { run_id, first_seq: Number(reply[1]), last_seq: Number(reply[2]), ended: reply[3] === 1 };

@@ -28,6 +28,8 @@ export const metricDefinitions = {
   modelCost: { type: 'counter', name: 'treadle_model_cost_usd_total', help: 'Cost of the tokens, in US dollars.', labels: ['model'] },
   modelFallbacks: { type: 'counter', name: 'treadle_model_fallbacks_total', help: 'Hops to another model of the chain.', labels: ['chain', 'from_model', 'to_model', 'error_type'] },
   recoveries: { type: 'counter', name: 'treadle_recoveries_total', help: 'Failures that became continuations.', labels: ['site', 'action'] },
+  validationErrors: { type: 'counter', name: 'treadle_validation_errors_total', help: 'Answers sent back to the model.', labels: ['validator', 'error_type'] },
+  contextTruncated: { type: 'counter', name: 'treadle_context_truncated_total', help: 'Requests of which a provider cut off a part.', labels: ['model'] },
   toolCalls: { type: 'counter', name: 'treadle_tool_calls_total', help: 'Tool calls: ok, error, unknown, denied, cancelled, deduplicated.', labels: ['tool', 'outcome'] },
   toolDuration: { type: 'histogram', name: 'treadle_tool_duration_seconds', help: 'Duration of tool calls.', labels: ['tool'], buckets: longBuckets },
   commitsFenced: { type: 'counter', name: 'treadle_commits_fenced_total', help: 'Writes refused because a newer claim exists.', labels: [] },

@@ -2,7 +2,7 @@
  * What each event adds to the metrics. Called once per event, by the process whose commit wrote it, after the commit: an event
  * read from the log later must not be counted again.
  */
-import { assertNever, type RunEvent, type UnusualOutcome, type Usage } from '@treadle/core';
+import { assertNever, type CompactionLevel, type RecoveryAction, type RunEvent, type UnusualOutcome, type Usage } from '@treadle/core';
 import type { Metrics } from './metrics.ts';
 
 /** What the event itself does not say. All of it comes from the run's pinned spec and state. */
@@ -34,7 +34,12 @@ export function observeEvent(metrics: Metrics, event: RunEvent, context: EventCo
     case 'run_end': return metrics.runsEnded.inc({ agent, status: event.status, stop_reason: event.stop_reason });
     // Nothing is counted by these: their effects are, by other events.
     case 'user_message': case 'state_change': case 'assistant_thinking': case 'max_iterations': case 'tools_changed': case 'steer':
-    case 'final_response': return;
+    case 'final_response': case 'history_repaired': case 'run_updated': return;
+    case 'validation_error': return metrics.validationErrors.inc({ validator: event.validator_name, error_type: event.error_type });
+    case 'compaction': return metrics.recoveries.inc({ site: event.site, action: compactionActions[event.level] });
+    case 'stop_hook': return event.prompt === '' || event.decision === 'skipped' ? undefined : metrics.recoveries.inc({ site: 'stop_hook', action: 'extra_turn' });
+    case 'image_removed': return metrics.recoveries.inc({ site: 'image_too_large', action: 'remove_image' });
+    case 'context_truncated': return metrics.contextTruncated.inc({ model: event.model });
     default: return assertNever(event);
   }
 }
@@ -63,6 +68,10 @@ function observeUsage(metrics: Metrics, usage: Usage, model: string): void {
   for (const [direction, tokens] of Object.entries(directions)) if (tokens > 0) metrics.modelTokens.inc({ model, direction }, tokens);
   if (usage.cost_usd > 0) metrics.modelCost.inc({ model }, usage.cost_usd);
 }
+
+const compactionActions: Record<CompactionLevel, RecoveryAction> = {
+  results: 'compact', images: 'compact', summary: 'compact', snip: 'aggressive_snip', emergency_snip: 'emergency_snip',
+};
 
 const outcomeLabels: Record<UnusualOutcome, string> = { unknown: 'unknown', not_started: 'cancelled', cancelled: 'cancelled' };
 

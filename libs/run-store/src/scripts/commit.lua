@@ -33,6 +33,8 @@ if last_seq > commit.expected_seq then
 end
 redis.call('HSET', run.ctl, 'status', commit.status, 'generation', commit.generation, 'open_calls', commit.open_calls,
   'commit_id', commit.commit_id, 'commit_claim', commit.claim_id, 'commit_epoch', commit.epoch)
+-- Lists look for tags in the control record.
+if commit.tags then redis.call('HSET', run.ctl, 'tags', commit.tags) end
 local applied = commit.applies_inbox and commit.inbox_seen - num(ctl, 'inbox_done') or 0
 if applied > 0 then
   redis.call('LTRIM', run.inbox, applied, -1)

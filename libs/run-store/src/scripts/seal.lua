@@ -1,6 +1,6 @@
 -- Fixes the next range of events for the archive. Until it is archived the answer stays the same: same key, same bytes.
 -- KEYS  shard (6), run (7)
--- ARGV  1: run id; 2: most events
+-- ARGV  1: run id; 2: most events; 3: most bytes, but for one event that is larger alone
 -- Reply sealed, first_seq, last_seq, is_end (1: the run has ended and this is all of it) | nothing
 -- include: ctl
 -- include: shard-keys
@@ -14,7 +14,13 @@ if not ctl or (last == 0 and num(ctl, 'archived_seq') >= num(ctl, 'last_seq')) t
 end
 if last == 0 then
   first = num(ctl, 'archived_seq') + 1
-  last = math.min(num(ctl, 'last_seq'), first + tonumber(ARGV[2]) - 1)
+  local room = tonumber(ARGV[3])
+  last = first - 1
+  for _, entry in ipairs(redis.call('XRANGE', run.events, string.format('%.0f-0', first), '+', 'COUNT', ARGV[2])) do
+    room = room - string.len(entry[2][2]) - 1
+    if room < 0 and last >= first then break end
+    last = last + 1
+  end
   redis.call('HSET', run.ctl, 'sealed_first', first, 'sealed_last', last)
 end
 return { 'sealed', first, last, has_ended(ctl) and last == num(ctl, 'last_seq') and 1 or 0 }

@@ -3,7 +3,7 @@ import { defaultLimits, limitNames, type AgentLimits, type AgentSpec, type Limit
 
 export function testSpec(over: Partial<AgentSpec> = {}): AgentSpec {
   return {
-    name: 'tester', soul: null, instructions: 'Be brief.', tools: ['*'], limits: agentLimits(),
+    name: 'tester', soul: null, instructions: 'Be brief.', tools: ['*'], limits: agentLimits(), protocol: 'native', validators: [], stop_hooks: [],
     chain: { name: 'default', models: [testModel('small')] }, ...over,
   };
 }
@@ -17,7 +17,7 @@ export function agentLimits(over: Partial<Record<LimitName, number>> = {}): Agen
   return Object.fromEntries(limitNames.map((name) => {
     const value = over[name] ?? defaultLimits[name];
     return [name, { default: value, max: value }];
-  })) as Record<LimitName, { default: number; max: number }>;
+  })) as unknown as AgentLimits;
 }
 
 export function testTool(name: string, over: Partial<ToolDefinition> = {}): ToolDefinition {

@@ -134,6 +134,7 @@ export function createMemoryRunStore(): MemoryRunStore {
 
     appendEvents(record, write);
     Object.assign(record.fields, write.changes.fields);
+    if (write.changes.fields['tags'] !== undefined) record.tags = JSON.parse(write.changes.fields['tags']) as string[];
     if (write.changes.replaces) record.messages = [];
     record.generation = write.changes.generation;
     record.messages.push(...write.changes.messages);
@@ -251,7 +252,13 @@ export function createMemoryRunStore(): MemoryRunStore {
     if (record === undefined) return null;
     if (record.sealed !== null) return record.sealed;
     if (record.last_seq === record.archived_seq) return null;
-    const last_seq = Math.min(record.last_seq, record.archived_seq + max_events);
+    let room = 8 * 1024 * 1024;
+    let last_seq = record.archived_seq;
+    for (const event of record.events.filter((each) => each.seq > record.archived_seq).slice(0, max_events)) {
+      room -= event.text.length + 1;
+      if (room < 0 && last_seq > record.archived_seq) break;
+      last_seq = event.seq;
+    }
     record.sealed = { run_id, first_seq: record.archived_seq + 1, last_seq, ended: isEnded(record.status) && last_seq === record.last_seq };
     return record.sealed;
   }

@@ -30,7 +30,7 @@ export class StreamedError extends Error {
 }
 
 /** Bytes of one reply; far above what any output limit allows. */
-const largestReply = 64 * 1024 * 1024;
+const largestReply = 4 * 1024 * 1024;
 /** How long the end of a response may lag behind its last line. */
 const graceMs = 100;
 

@@ -51,6 +51,14 @@ export function readTests(it: () => Driver): void {
     expect(await list({ status: 'failed', agent: 'painter' })).toEqual([]);
   });
 
+  test('lists by the tags that a commit has changed', async () => {
+    const run_id = await it().create({ tags: ['old'] });
+    const { claim } = await it().claim(run_id);
+    await it().commits(it().write(claim, 1, { type: 'keep' }, { changes: { fields: { tags: '["new"]' }, generation: 1, replaces: false, messages: [] } }));
+    const list = async (tag: string) => (await it().store.list({ ...everyRun, tag })).run_ids;
+    expect([await list('old'), await list('new')]).toEqual([[], [run_id]]);
+  });
+
   test('a key is reserved once per tenant, for the run that came first', async () => {
     const not_after_ms = await it().later();
     const key = { tenant: 'acme', key: 'k', body_hash: 'h1', run_id: newRunId(), not_after_ms };
