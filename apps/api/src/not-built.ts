@@ -7,13 +7,9 @@ import type { ApiInstance } from './server/api-types.ts';
 export const notBuiltRoutes: readonly (readonly [method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, scope: Scope])[] = [
   ['POST', '/v1/runs/batch', 'write'],
   ['POST', '/v1/runs/cancel', 'write'],
-  ['PATCH', '/v1/runs/:run_id', 'write'],
   ['DELETE', '/v1/runs/:run_id', 'write'],
   ['POST', '/v1/runs/:run_id/ledger/:tool_use_id', 'write'],
   ['GET', '/v1/runs/:run_id/tree', 'read'],
-  ['POST', '/v1/runs/:run_id/pause', 'write'],
-  ['POST', '/v1/runs/:run_id/resume', 'write'],
-  ['POST', '/v1/runs/:run_id/steer', 'write'],
   ['POST', '/v1/runs/:run_id/approvals/:tool_use_id', 'write'],
   ['POST', '/v1/runs/:run_id/fork', 'write'],
   ['POST', '/v1/sessions', 'write'],

@@ -17,6 +17,7 @@ import { notBuilt } from './not-built.ts';
 import { describeRoutes, openApiRoute } from './operations/openapi.ts';
 import { operationRoutes } from './operations/routes.ts';
 import { Problem } from './problem.ts';
+import { commandRoutes } from './runs/command-routes.ts';
 import { runRoutes } from './runs/routes.ts';
 import { transcriptRoutes } from './runs/transcript-routes.ts';
 import { answerClientError, answerErrors, answerFrameworkError } from './server/answer-errors.ts';
@@ -50,6 +51,7 @@ export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance
     openApiRoute(api);
     agentRoutes(api, context);
     runRoutes(api, context);
+    commandRoutes(api, context);
     transcriptRoutes(api, context);
     eventRoutes(api, context);
     notBuilt(api);

@@ -44,12 +44,19 @@ export class UnfitApi extends Error {
 export async function startApi(setup: ApiSetup): Promise<RunningApi> {
   const { settings, logger } = setup;
   const keys = await keyTable(settings);
-  const onError = (error: Error): void => { logger.warn({ err: error }, 'redis'); };
+  let toldMs = -Infinity;
+  const onError = (error: Error): void => {
+    // A connection that is away fails many times a second.
+    if (performance.now() - toldMs < 10_000) return;
+    toldMs = performance.now();
+    logger.warn({ err: error }, 'redis');
+  };
   const first = connectRedis(setup.redisUrl, { role: 'command', onError });
   const problem = (await inspectRedis(first)).problems.find((each) => each.severity === 'error');
   if (problem !== undefined) throw new UnfitApi([`REDIS_URL: ${problem.problem} (${problem.mend})`]);
   const clock = await createRedisClock(first);
   const redis = connectRedis(setup.redisUrl, { role: 'api', onError });
+  await ready(redis);
   const store = createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards });
   const { archive, description } = openArchive({
     bucket: settings.s3Bucket, endpoint: settings.s3Endpoint, region: settings.s3Region, access_key_id: settings.s3AccessKeyId,
@@ -85,6 +92,11 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
       first.disconnect();
     },
   };
+}
+
+/** This connection keeps no queue: what is asked before it stands would be refused. */
+async function ready(redis: Redis): Promise<void> {
+  if (redis.status !== 'ready') await new Promise<void>((resolve) => { redis.once('ready', () => { resolve(); }); });
 }
 
 const clockEveryMs = 10_000;

@@ -77,3 +77,26 @@ test('sends the key, the idempotency key and the body', async () => {
   const run = await createClient({ url, apiKey: 'tk_1' }).createRun({ input: 'hi' }, { idempotencyKey: 'k' });
   expect([run.id, seen]).toEqual(['run_1', ['POST', '/v1/runs', 'Bearer tk_1', 'k', { input: 'hi' }]]);
 });
+
+test('commands go where they belong, with their key and with a body only where there is something to say', async () => {
+  const seen: unknown[] = [];
+  const url = await serve((request, response) => {
+    let body = '';
+    request.on('data', (chunk: Buffer) => { body += chunk.toString(); }).on('end', () => {
+      seen.push([request.method, request.url, request.headers['idempotency-key'] ?? null, body === '' ? null : JSON.parse(body)]);
+      response.writeHead(202, { 'content-type': 'application/json' }).end('{"id":"run_1"}');
+    });
+  });
+  const client = createClient({ url });
+  await client.cancel('run_1');
+  await client.pause('run_1', { idempotencyKey: 'p' });
+  await client.resume('run_1');
+  await client.resume('run_1', { input: 'In Paris.', idempotencyKey: 'r' });
+  await client.steer('run_1', 'be quick');
+  await client.update('run_1', { tags: ['a'], limits: { max_cost_usd: null } }, { idempotencyKey: 'u' });
+  expect(seen).toEqual([
+    ['POST', '/v1/runs/run_1/cancel', null, null], ['POST', '/v1/runs/run_1/pause', 'p', null], ['POST', '/v1/runs/run_1/resume', null, null],
+    ['POST', '/v1/runs/run_1/resume', 'r', { input: 'In Paris.' }], ['POST', '/v1/runs/run_1/steer', null, { text: 'be quick' }],
+    ['PATCH', '/v1/runs/run_1', 'u', { tags: ['a'], limits: { max_cost_usd: null } }],
+  ]);
+});

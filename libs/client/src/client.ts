@@ -12,12 +12,15 @@ export interface ClientOptions {
   readonly fetch?: typeof fetch;
   /** Between two tries to reach the event stream again, ms. Default 500. */
   readonly reconnectMs?: number;
+  /** How long an event stream bears with a server that cannot be reached, ms. Default 60,000. */
+  readonly outageMs?: number;
 }
 
 export interface RunRequest {
   readonly agent?: string;
   readonly input: unknown;
-  readonly limits?: Readonly<Record<string, number>>;
+  /** Null for no limit, where a limit may be unset. */
+  readonly limits?: Readonly<Record<string, number | null>>;
   readonly metadata?: Readonly<Record<string, unknown>>;
   readonly tags?: readonly string[];
   readonly priority?: number;
@@ -65,12 +68,25 @@ export class ServerUnreachable extends Error {
   }
 }
 
+/** Given again with the same key, a command is the same command, also after the run has ended. */
+export interface CommandOptions { readonly idempotencyKey?: string }
+
+/** At least one of them. */
+export type RunChange = Pick<RunRequest, 'limits' | 'metadata' | 'tags'>;
+
 export interface Client {
   createRun(request: RunRequest, options?: { readonly idempotencyKey?: string }): Promise<Run>;
   run(id: string): Promise<Run>;
   runs(query?: Readonly<Record<string, string>>): Promise<{ readonly data: readonly Run[]; readonly next_cursor: string | null }>;
   wait(id: string, timeoutMs: number): Promise<Run>;
-  cancel(id: string): Promise<Run>;
+  cancel(id: string, options?: CommandOptions): Promise<Run>;
+  /** At the run's next safe point. */
+  pause(id: string, options?: CommandOptions): Promise<Run>;
+  resume(id: string, options?: CommandOptions & { /** A text or content parts for the model. */ readonly input?: unknown }): Promise<Run>;
+  /** Text for the model, 1 to 32 KiB; tools are not stopped. */
+  steer(id: string, text: string, options?: CommandOptions): Promise<Run>;
+  /** Metadata and tags take the place of what is there; limits go up to the agent's maxima. */
+  update(id: string, change: RunChange, options?: CommandOptions): Promise<Run>;
   replay(id: string): Promise<{ readonly identical: boolean; readonly events: number; readonly differences: readonly unknown[] }>;
   /** Any other route of the API. */
   get(path: string): Promise<unknown>;
@@ -100,11 +116,20 @@ export function createClient(options: ClientOptions): Client {
     run: (id) => json('GET', `/v1/runs/${encodeURIComponent(id)}`),
     runs: (query = {}) => json('GET', `/v1/runs?${new URLSearchParams(query).toString()}`),
     wait: (id, timeoutMs) => json('GET', `/v1/runs/${encodeURIComponent(id)}/wait?timeout_ms=${timeoutMs}`),
-    cancel: (id) => json('POST', `/v1/runs/${encodeURIComponent(id)}/cancel`),
+    cancel: (id, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/cancel`, keyed(command)),
+    pause: (id, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/pause`, keyed(command)),
+    resume: (id, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/resume`, {
+      ...keyed(command), ...(command?.input === undefined ? {} : { body: { input: command.input } }) }),
+    steer: (id, text, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/steer`, { ...keyed(command), body: { text } }),
+    update: (id, change, command) => json('PATCH', `/v1/runs/${encodeURIComponent(id)}`, { ...keyed(command), body: change }),
     replay: (id) => json('POST', `/v1/runs/${encodeURIComponent(id)}/replay`),
     get: (path) => json('GET', path),
-    events: (id, follow = {}) => resuming(id, { send, after: follow.after ?? 0, signal: follow.signal, pauseMs: options.reconnectMs ?? 500 }),
+    events: (id, follow = {}) => resuming(id, { send, after: follow.after ?? 0, signal: follow.signal, pauseMs: options.reconnectMs ?? 500, outageMs: options.outageMs ?? 60_000 }),
   };
+}
+
+function keyed(options: CommandOptions | undefined): { headers?: Record<string, string> } {
+  return options?.idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': options.idempotencyKey } };
 }
 
 interface Resuming {
@@ -112,16 +137,22 @@ interface Resuming {
   readonly after: number;
   readonly signal: AbortSignal | undefined;
   readonly pauseMs: number;
+  readonly outageMs: number;
 }
 
-async function* resuming(id: string, { send, after, signal, pauseMs }: Resuming): AsyncGenerator<RunEvent> {
+async function* resuming(id: string, { send, after, signal, pauseMs, outageMs }: Resuming): AsyncGenerator<RunEvent> {
   let last = after;
+  let reachedMs = Date.now();
   const aborted = (): boolean => signal?.aborted ?? false;
   while (!aborted()) {
     try {
       const headers = { accept: 'text/event-stream', 'last-event-id': String(last) };
       const response = await send('GET', `/v1/runs/${encodeURIComponent(id)}/events`, { headers, ...(signal === undefined ? {} : { signal }) });
+      reachedMs = Date.now();
+      // Nothing follows what is known already: the run has ended.
+      if (response.status === 204) return;
       for await (const event of eventsOf(response)) {
+        reachedMs = Date.now();
         if (event.seq <= last) continue;
         last = event.seq;
         yield event;
@@ -129,7 +160,8 @@ async function* resuming(id: string, { send, after, signal, pauseMs }: Resuming)
       }
     } catch (error) {
       // What the server refuses it will refuse again; everything else is a connection to be made anew.
-      if (error instanceof ApiError && error.status < 500) throw error;
+      if (error instanceof ApiError && (error.status < 500 || error.status === 501)) throw error;
+      if (Date.now() - reachedMs > outageMs) throw error;
       if (aborted()) return;
     }
     await new Promise((resolve) => { setTimeout(resolve, pauseMs); });

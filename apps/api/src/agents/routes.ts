@@ -4,7 +4,8 @@ import { z } from 'zod';
 import type { ApiContext, OfferedAgent } from '../dependencies.ts';
 import { json, pageOf, problems, type ApiInstance } from '../server/api-types.ts';
 
-const rangeSchema = z.strictObject({ default: z.number(), max: z.number() });
+/** Null: no limit. */
+const rangeSchema = z.strictObject({ default: z.number().nullable(), max: z.number().nullable() });
 const agentSchema = z.strictObject({
   name: z.string(), agent_version: z.string(), chain: z.string(), tools: z.array(z.string()), limits: z.record(z.string(), rangeSchema),
 });

@@ -11,14 +11,18 @@ export const scopes = ['read', 'write', 'admin'] as const;
 export type Scope = (typeof scopes)[number];
 
 /** On whose behalf a request acts. */
-export interface Principal { readonly tenant: string; readonly scopes: readonly Scope[] }
+export interface Principal {
+  readonly tenant: string;
+  readonly scopes: readonly Scope[];
+  /** Of the key, for people. */
+  readonly name: string | null;
+}
 
 export interface ApiKey extends Principal {
   /** 64 hex digits. */
   readonly key_sha256: string;
   /** Epoch milliseconds, or null for never. */
   readonly expires_at_ms: number | null;
-  readonly name: string | null;
 }
 
 export interface KeyTable {
@@ -36,7 +40,7 @@ export function createKeyTable(keys: readonly ApiKey[]): KeyTable {
         if (timingSafeEqual(entry.hash, hash)) found = entry.key;
       }
       if (found === null || (found.expires_at_ms !== null && found.expires_at_ms <= nowMs)) return null;
-      return { tenant: found.tenant, scopes: found.scopes };
+      return { tenant: found.tenant, scopes: found.scopes, name: found.name };
     },
   };
 }

@@ -1,4 +1,5 @@
 /** What may be asked of a new run, and what a later release will take: that is named as such and refused. */
+import { limitRules } from '@treadle/config';
 import { limitNames, limitsNotSupported, utf8Length, type LimitName } from '@treadle/core';
 import { z } from 'zod';
 
@@ -16,41 +17,42 @@ const imagePart = z.strictObject({
   }).describe('Base64 without a prefix, at most 5 MiB when decoded.'),
 });
 
-const inputSchema = z.union([
+export const inputSchema = z.union([
   z.string(),
   z.array(z.discriminatedUnion('type', [textPart, imagePart])).min(1).max(100),
 ]).refine(saysSomething, 'expected some text or an image');
 
-/** Limits that may be zero: none allowed at all. */
-const mayBeZero: readonly LimitName[] = ['tool_budget', 'max_reasks', 'max_consecutive_errors'];
-const inSeconds: readonly LimitName[] = ['turn_timeout_s', 'session_timeout_s'];
-
+/** The upper end is the agent's business, but for a part, which has one of its own. */
 function limit(name: LimitName) {
-  if (inSeconds.includes(name)) return z.number().positive().optional();
-  return z.int().min(mayBeZero.includes(name) ? 0 : 1).optional();
+  const { kind, lowest, highest, nullable } = limitRules[name];
+  const number = kind === 'count' ? z.int().min(lowest) : kind === 'part' ? z.number().min(lowest).max(highest) : z.number().gt(lowest);
+  return nullable ? number.nullable().optional().describe('Null: no limit.') : number.optional();
 }
 
-const limitsSchema = z.strictObject(
+export const limitsSchema = z.strictObject(
   Object.fromEntries(limitNames.map((name) => [name, limit(name)])) as Record<LimitName, ReturnType<typeof limit>>,
 );
+
+export const metadataSchema = z.record(z.string().max(256), z.unknown())
+  .refine((metadata) => utf8Length(JSON.stringify(metadata)) <= maxMetadataBytes, `expected at most ${maxMetadataBytes} bytes of JSON`);
+
+export const tagsSchema = z.array(z.string().min(1).max(64)).max(20);
 
 export const createRunSchema = z.strictObject({
   agent: z.string().min(1).max(128).optional(),
   input: inputSchema,
   limits: limitsSchema.default({}),
-  metadata: z.record(z.string().max(256), z.unknown())
-    .refine((metadata) => utf8Length(JSON.stringify(metadata)) <= maxMetadataBytes, `expected at most ${maxMetadataBytes} bytes of JSON`)
-    .default({}),
-  tags: z.array(z.string().min(1).max(64)).max(20).default([]).describe('Repeated ones count once.'),
+  metadata: metadataSchema.default({}),
+  tags: tagsSchema.default([]).describe('Repeated ones count once.'),
   priority: z.int().min(1).max(100).default(50).describe('1 is served first.'),
   run_at: z.iso.datetime({ offset: true }).optional().describe('ISO 8601; a time that has passed means at once.'),
 });
 
 export type CreateRunBody = z.output<typeof createRunSchema>;
 
-export const createHeaders = z.object({
-  'idempotency-key': z.string().regex(/^[\x20-\x7e]{1,255}$/, 'expected 1 to 255 printable ASCII characters').optional(),
-});
+export const idempotencyKey = z.string().regex(/^[\x20-\x7e]{1,255}$/, 'expected 1 to 255 printable ASCII characters').optional();
+
+export const createHeaders = z.object({ 'idempotency-key': idempotencyKey });
 
 const laterFields = ['session_id', 'concurrency_key', 'start_within_s', 'on_busy', 'webhook', 'chain'] as const;
 

@@ -8,13 +8,15 @@
  *    could create the run; else `outcome_unknown`.
  */
 import { createHash } from 'node:crypto';
-import { canonicalJson, limitsOfRun } from '@treadle/core';
+import { canonicalJson } from '@treadle/core';
 import { createRun, mintRunId, runView, type NewRun, type RunDirectory, type RunView } from '@treadle/engine';
-import type { ApiContext, OfferedAgent } from '../dependencies.ts';
-import { invalidRequest, outcomeUnknown, Problem, unavailable } from '../problem.ts';
+import type { ApiContext } from '../dependencies.ts';
+import { outcomeUnknown, Problem, unavailable } from '../problem.ts';
 import { StoreUnavailable } from '../store/unavailable.ts';
+import { namedLimits } from './command-schema.ts';
 import type { CreateRunBody } from './create-schema.ts';
 import { lookUp } from './find.ts';
+import { checkImages, limitsWithin } from './fitting.ts';
 
 export interface AskedRun {
   readonly tenant: string;
@@ -82,22 +84,10 @@ function tooLate(): Problem {
 function newRun(context: ApiContext, { tenant, body }: AskedRun): NewRun {
   const offered = context.deps.agents.get(body.agent ?? context.settings.defaultAgent);
   if (offered === null) throw new Problem({ status: 404, code: 'agent_not_found', detail: 'No agent has this name.', errors: [{ path: 'agent', problem: 'unknown agent' }] });
-  const asked = Object.fromEntries(Object.entries(body.limits).filter(([, value]) => value !== undefined));
-  const outcome = limitsOfRun(offered.spec.limits, asked);
-  if (outcome.type === 'above_maximum') {
-    const errors = [{ path: `limits.${outcome.limit}`, problem: `at most ${outcome.max}` }];
-    throw new Problem({ status: 422, code: 'limit_above_maximum', detail: `limits.${outcome.limit} may be at most ${outcome.max} for this agent.`, errors });
-  }
-  checkImages(body, offered);
+  const limits = limitsWithin(offered.spec.limits, namedLimits(body.limits));
+  checkImages(offered.spec, body.input);
   return {
-    tenant, spec: offered.spec, agent_version: offered.version, limits: outcome.limits, input: body.input, metadata: body.metadata,
+    tenant, spec: offered.spec, agent_version: offered.version, limits, input: body.input, metadata: body.metadata,
     tags: [...new Set(body.tags)], priority: body.priority, run_at: body.run_at === undefined ? null : new Date(body.run_at).toISOString(),
   };
-}
-
-/** An image that no model of the chain can see would be dropped without a word. */
-function checkImages(body: CreateRunBody, offered: OfferedAgent): void {
-  if (typeof body.input === 'string' || offered.spec.chain.models.some((model) => model.supports_images)) return;
-  const errors = body.input.flatMap((part, index) => part.type === 'image' ? [{ path: `input.${index}`, problem: 'no model of this agent takes images' }] : []);
-  if (errors.length > 0) throw invalidRequest(errors);
 }

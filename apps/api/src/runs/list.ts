@@ -1,44 +1,113 @@
 /** GET /v1/runs: newest first. */
-import { isId, runStatuses } from '@treadle/core';
+import { isId, runStatuses, stopReasons } from '@treadle/core';
 import type { RunDirectory, RunView } from '@treadle/engine';
 import { z } from 'zod';
 import { invalidRequest } from '../problem.ts';
 import { decodeCursor, encodeCursor, pageLimit } from '../server/api-types.ts';
 import { storedRun } from './find.ts';
 
-export const listQuery = z.strictObject({
+const metadataFilter = /^metadata\[(.{1,256})\]$/s;
+const time = z.iso.datetime({ offset: true, error: 'expected ISO 8601 with a zone, e.g. 2030-01-01T00:00:00Z' });
+
+export const listQuery = z.object({
   status: z.enum(runStatuses).optional(),
+  stop_reason: z.enum(stopReasons as [string, ...string[]]).optional(),
   agent: z.string().min(1).max(128).optional(),
+  model: z.string().min(1).max(128).optional().describe('The model that served it last.'),
   tag: z.string().min(1).max(64).optional(),
+  created_after: time.optional(),
+  created_before: time.optional(),
   limit: pageLimit.default(50),
   cursor: z.string().max(200).optional(),
+}).catchall(z.string()).superRefine((query, context) => {
+  for (const name of Object.keys(query)) {
+    if (!metadataFilter.test(name) && !known.has(name)) context.addIssue({ code: 'custom', path: [name], message: 'unknown field' });
+  }
 });
+
+const known = new Set(Object.keys(listQuery.shape));
+
+type ListQuery = z.output<typeof listQuery>;
 
 /** Filters of a later release. */
 export function laterFilters(query: unknown): string[] {
-  const later = /^(stop_reason|model|session_id|metadata\[.*\]|created_after|created_before)$/;
-  return Object.keys(query ?? {}).filter((name) => later.test(name));
+  return Object.keys(query ?? {}).filter((name) => name === 'session_id');
 }
 
 /** How many runs of a page are read at once. */
 const readsAtOnce = 16;
+/** How many runs one request reads at most, so that no filter makes it dearer; the page may then be short, or empty, and its cursor goes on. */
+const maxLooked = 200;
+/** How far the clock that minted a run's id may be from the store's. */
+const clockSlackMs = 3_600_000;
 
-export async function listRuns(store: RunDirectory, tenant: string, query: z.output<typeof listQuery>):
-Promise<{ readonly data: readonly RunView[]; readonly next_cursor: string | null }> {
+interface Page { readonly data: readonly RunView[]; readonly next_cursor: string | null }
+
+export async function listRuns(store: RunDirectory, tenant: string, query: ListQuery): Promise<Page> {
   const { status = null, agent = null, tag = null, limit } = query;
-  const page = await store.list({ tenant, status, agent, tag, limit, before_id: positionOf(query.cursor) });
+  const wanted = filterOf(query);
+  const oldest = query.created_after === undefined ? '' : idAt(Date.parse(query.created_after) - clockSlackMs);
   const data: RunView[] = [];
-  for (let from = 0; from < page.run_ids.length; from += readsAtOnce) {
-    const snapshots = await Promise.all(page.run_ids.slice(from, from + readsAtOnce).map((run_id) => store.read(run_id, 'messages')));
-    // A run may have left the store since the list was read, and its owner is checked wherever a run is shown.
-    for (const snapshot of snapshots) if (snapshot?.tenant === tenant) data.push(storedRun(snapshot).view);
+  let before_id = startOf(query);
+  for (let looked = 0; looked < maxLooked;) {
+    const page = await store.list({ tenant, status, agent, tag, before_id, limit: wanted === null ? limit : Math.max(limit, readsAtOnce) });
+    for (const view of await viewsOf(store, tenant, page.run_ids)) {
+      if (wanted !== null && !wanted(view)) continue;
+      data.push(view);
+      if (data.length === limit) return { data, next_cursor: view.id === page.run_ids.at(-1) ? cursorAt(page.next_before_id) : encodeCursor(view.id) };
+    }
+    before_id = page.next_before_id;
+    // A page without a run still costs a look at the index.
+    looked += Math.max(page.run_ids.length, readsAtOnce);
+    if (wanted === null || before_id === null || before_id < oldest) break;
   }
-  return { data, next_cursor: page.next_before_id === null ? null : encodeCursor(page.next_before_id) };
+  return { data, next_cursor: before_id === null || before_id < oldest ? null : encodeCursor(before_id) };
 }
 
-function positionOf(cursor: string | undefined): string | null {
-  if (cursor === undefined) return null;
-  const position = decodeCursor(cursor);
-  if (position === null || !isId('run', position)) throw invalidRequest([{ path: 'cursor', problem: 'not a cursor of this list' }]);
-  return position;
+/** A run may have left the store since the list was read, and its owner is checked wherever a run is shown. */
+async function viewsOf(store: RunDirectory, tenant: string, run_ids: readonly string[]): Promise<RunView[]> {
+  const views: RunView[] = [];
+  for (let from = 0; from < run_ids.length; from += readsAtOnce) {
+    const snapshots = await Promise.all(run_ids.slice(from, from + readsAtOnce).map((run_id) => store.read(run_id, 'messages')));
+    for (const snapshot of snapshots) if (snapshot?.tenant === tenant) views.push(storedRun(snapshot).view);
+  }
+  return views;
+}
+
+/** What has to be read from the run itself; null where nothing has. */
+function filterOf(query: ListQuery): ((view: RunView) => boolean) | null {
+  const { stop_reason, model, created_after, created_before } = query;
+  const metadata = Object.entries(query).flatMap(([name, value]): [string, unknown][] => {
+    const key = metadataFilter.exec(name)?.[1];
+    return key === undefined ? [] : [[key, value]];
+  });
+  const after = created_after === undefined ? -Infinity : Date.parse(created_after);
+  const before = created_before === undefined ? Infinity : Date.parse(created_before);
+  if (stop_reason === undefined && model === undefined && metadata.length === 0 && after === -Infinity && before === Infinity) return null;
+  return (view) => {
+    const created = Date.parse(view.created_at as string);
+    const own = view.metadata as Readonly<Record<string, unknown>>;
+    return created > after && created < before && (stop_reason === undefined || view.stop_reason === stop_reason) && (model === undefined || view.model === model)
+      && metadata.every(([key, value]) => Object.hasOwn(own, key) && textOf(own[key]) === value);
+  };
+}
+
+/** As it would stand in a query. */
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** The id before which the list begins; ids begin with their time. */
+function startOf({ cursor, created_before }: ListQuery): string | null {
+  const position = cursor === undefined ? null : decodeCursor(cursor);
+  if (cursor !== undefined && (position === null || !isId('run', position))) throw invalidRequest([{ path: 'cursor', problem: 'not a cursor of this list' }]);
+  return position ?? (created_before === undefined ? null : idAt(Date.parse(created_before) + clockSlackMs));
+}
+
+function idAt(ms: number): string {
+  return `run_${Math.max(0, ms).toString(16).padStart(12, '0')}${'0'.repeat(20)}`;
+}
+
+function cursorAt(before_id: string | null): string | null {
+  return before_id === null ? null : encodeCursor(before_id);
 }

@@ -53,8 +53,9 @@ describe('the list of runs', () => {
 
   test.each([['colour=red', 'invalid_request', 'colour'], ['limit=0', 'invalid_request', 'limit'], ['limit=201', 'invalid_request', 'limit'], ['limit=x', 'invalid_request', 'limit'],
     ['limit=1&limit=2', 'invalid_request', 'limit'], ['status=happy', 'invalid_request', 'status'], ['cursor=%21', 'invalid_request', 'cursor'],
-    ['cursor=cnVuX3g', 'invalid_request', 'cursor'], ['stop_reason=answered', 'not_supported', 'stop_reason'],
-    ['metadata[k]=v', 'not_supported', 'metadata[k]'], ['created_after=2020-01-01', 'not_supported', 'created_after']])('refuses %s', async (query, code, path) => {
+    ['cursor=cnVuX3g', 'invalid_request', 'cursor'], ['stop_reason=tired', 'invalid_request', 'stop_reason'],
+    ['session_id=ses_1', 'not_supported', 'session_id'], ['metadata=v', 'invalid_request', 'metadata'], ['metadata[k]=v&metadata[k]=w', 'invalid_request', 'metadata[k]'],
+    ['created_after=2020-01-01', 'invalid_request', 'created_after']])('refuses %s', async (query, code, path) => {
     const answer = await get(`/v1/runs?${query}`);
     expect([answer.statusCode, answer.json().code, answer.json().errors[0].path]).toEqual([422, code, path]);
   });
@@ -82,31 +83,6 @@ describe('waiting', () => {
   test.each(['-1', '300001', 'soon', '1.5', ''])('refuses a timeout of "%s"', async (timeout) => {
     const id = await createdRun(api);
     expect((await get(`/v1/runs/${id}/wait?timeout_ms=${timeout}`)).statusCode).toBe(422);
-  });
-});
-
-describe('cancelling', () => {
-  test('is accepted with the run, twice too, and refused once the run has ended', async () => {
-    const id = await createdRun(api);
-    const first = await post(`/v1/runs/${id}/cancel`);
-    expect([first.statusCode, first.json().id]).toEqual([202, id]);
-    expect((await post(`/v1/runs/${id}/cancel`, {})).statusCode).toBe(202);
-    const ended = await createdRun(api);
-    await api.work(ended, [...begins, ...ends]);
-    const late = await post(`/v1/runs/${ended}/cancel`);
-    expect([late.statusCode, late.json().code]).toEqual([409, 'invalid_state']);
-  });
-
-  test('takes no fields', async () => {
-    const id = await createdRun(api);
-    const answer = await post(`/v1/runs/${id}/cancel`, { reason: 'x' });
-    expect([answer.statusCode, answer.json().errors]).toEqual([422, [{ path: 'reason', problem: 'unknown field' }]]);
-  });
-
-  test('an empty form, as command-line clients send it, is no body', async () => {
-    const id = await createdRun(api);
-    const answer = await api.app.inject({ method: 'POST', url: `/v1/runs/${id}/cancel`, ...asked(keysOf.alpha, '', { 'content-type': 'application/x-www-form-urlencoded', 'content-length': '0' }) });
-    expect(answer.statusCode).toBe(202);
   });
 });
 

@@ -1,10 +1,9 @@
-/** /v1/runs: accepting, listing, reading, waiting, cancelling. */
+/** /v1/runs: accepting, listing, reading, waiting. */
 import { z } from 'zod';
 import { tenantOf } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
 import { fieldsNotSupported } from '../problem.ts';
-import { json, pageOf, problems, queryInt, takesNoFields, type ApiInstance } from '../server/api-types.ts';
-import { cancelRun } from './cancel.ts';
+import { json, pageOf, problems, queryInt, type ApiInstance } from '../server/api-types.ts';
 import { acceptRun } from './create.ts';
 import { createHeaders, createRunSchema, laterFieldsOf } from './create-schema.ts';
 import { findRun } from './find.ts';
@@ -18,7 +17,6 @@ export function runRoutes(app: ApiInstance, context: ApiContext): void {
   createRoute(app, context);
   listRoute(app, context);
   readRoutes(app, context);
-  cancelRoute(app, context);
 }
 
 function createRoute(app: ApiInstance, context: ApiContext): void {
@@ -79,15 +77,4 @@ function readRoutes(app: ApiInstance, context: ApiContext): void {
   }, async (request) => waitForRun(context, {
     tenant: tenantOf(request), run_id: request.params.run_id, timeoutMs: request.query.timeout_ms, request,
   }));
-}
-
-function cancelRoute(app: ApiInstance, context: ApiContext): void {
-  app.post('/v1/runs/:run_id/cancel', {
-    config: { scope: 'write' },
-    schema: {
-      tags, summary: 'Cancel a run', operationId: 'cancelRun', params: runParams,
-      response: { 202: json('Accepted: the run will end as cancelled', runSchema), ...problems(400, 404, 409, 413, 415, 422, 429) },
-    },
-    preValidation: takesNoFields,
-  }, async (request, reply) => reply.code(202).send(await cancelRun(context, tenantOf(request), request.params.run_id)));
 }

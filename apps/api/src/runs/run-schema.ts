@@ -1,11 +1,12 @@
 /** The run as the API shows it (contract, section 5), for the OpenAPI file; a test holds answers against it. */
+import { limitRules } from '@treadle/config';
 import { limitNames, pauseReasons, runStatuses, stopReasons } from '@treadle/core';
 import { z } from 'zod';
 
 const when = z.string().describe('ISO 8601, UTC').nullable();
 const count = z.int().min(0);
 
-export const limitsShown = z.strictObject(Object.fromEntries(limitNames.map((name) => [name, z.number()])));
+export const limitsShown = z.strictObject(Object.fromEntries(limitNames.map((name) => [name, limitRules[name].nullable ? z.number().nullable() : z.number()])));
 
 export const runSchema = z.strictObject({
   id: z.string(),

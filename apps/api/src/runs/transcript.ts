@@ -22,8 +22,10 @@ export async function transcriptOf(log: LogDeps, found: FoundRun): Promise<Trans
   return { model: model.name, system: request.system, data: request.messages.map(shown), next_cursor: null };
 }
 
-function shown(message: Message): Readonly<Record<string, unknown>> {
-  return message.role === 'host' ? { ...message, role: 'user' } : { ...message };
+/** Without what only the run's own edits go by. */
+function shown(kept: Message & { readonly seq?: number }): Readonly<Record<string, unknown>> {
+  const { seq: _, ...message } = kept;
+  return message.role === 'host' ? { ...message, role: 'user' } : message;
 }
 
 async function stateOf(log: LogDeps, found: FoundRun): Promise<RunState> {

@@ -9,6 +9,8 @@ const writes = (api: TestApi, id: string) => [
   () => api.app.inject({ method: 'POST', url: '/v1/runs', ...asked(keysOf.alpha, { input: 'x' }, { 'idempotency-key': 'k' }) }),
   () => api.app.inject({ method: 'POST', url: '/v1/runs', ...asked(keysOf.alpha, { input: 'x' }) }),
   () => api.app.inject({ method: 'POST', url: `/v1/runs/${id}/cancel`, ...asked(keysOf.alpha) }),
+  () => api.app.inject({ method: 'POST', url: `/v1/runs/${id}/steer`, ...asked(keysOf.alpha, { text: 'x' }, { 'idempotency-key': 'k' }) }),
+  () => api.app.inject({ method: 'PATCH', url: `/v1/runs/${id}`, ...asked(keysOf.alpha, { tags: ['x'] }) }),
 ];
 const reads = (api: TestApi, id: string) => ['', '/wait', '/events', '/messages', '/ledger'].map((path) =>
   () => api.app.inject({ url: `/v1/runs/${id}${path}`, ...asked(keysOf.alpha) }))

@@ -1,0 +1,61 @@
+/** Commands to live runs: cancel, pause, resume, steer, update. */
+import type { FastifyRequest } from 'fastify';
+import type { Command } from '@treadle/core';
+import { actorOf, tenantOf } from '../auth/authenticate.ts';
+import type { ApiContext } from '../dependencies.ts';
+import { fieldsNotSupported } from '../problem.ts';
+import { json, problems, takesNoFields, type ApiInstance } from '../server/api-types.ts';
+import { commandHeaders, namedLimits, resumeSchema, steerSchema, updateSchema, type UpdateBody } from './command-schema.ts';
+import { commandRun } from './commands.ts';
+import { laterFieldsOf } from './create-schema.ts';
+import { runParams, runSchema } from './run-schema.ts';
+
+const config = { scope: 'write' } as const;
+
+function described(operationId: string, summary: string, accepted: string) {
+  return {
+    tags: ['runs'], operationId, summary, params: runParams, headers: commandHeaders,
+    response: { 202: json(`Accepted: ${accepted}`, runSchema), ...problems(400, 404, 409, 413, 415, 422, 429) },
+  };
+}
+
+export function commandRoutes(app: ApiInstance, context: ApiContext): void {
+  const send = (request: CommandRequest, command: Command) => commandRun(context, {
+    tenant: tenantOf(request), run_id: request.params.run_id, command, idempotencyKey: request.headers['idempotency-key'],
+  });
+
+  app.post('/v1/runs/:run_id/cancel', { config, schema: described('cancelRun', 'Cancel a run', 'the run will end as cancelled'), preValidation: takesNoFields },
+    async (request, reply) => reply.code(202).send(await send(request, { type: 'cancel' })));
+
+  app.post('/v1/runs/:run_id/pause', { config, schema: described('pauseRun', 'Pause a run', 'the run will pause at its next safe point'), preValidation: takesNoFields },
+    async (request, reply) => reply.code(202).send(await send(request, { type: 'pause' })));
+
+  app.post('/v1/runs/:run_id/resume', { config, schema: { ...described('resumeRun', 'Resume a paused run', 'the run goes on, on any worker'), body: resumeSchema }, preValidation: refuseLater },
+    async (request, reply) => {
+      const input = request.body?.input;
+      return reply.code(202).send(await send(request, { type: 'resume', ...(input === undefined ? {} : { input }) }));
+    });
+
+  app.post('/v1/runs/:run_id/steer', { config, schema: { ...described('steerRun', 'Tell a live run something', 'the model will see it in its next turn'), body: steerSchema } },
+    async (request, reply) => reply.code(202).send(await send(request, { type: 'steer', text: request.body.text })));
+
+  app.patch('/v1/runs/:run_id', { config, schema: { ...described('updateRun', 'Change a live run', 'the change holds from the next decision on'), body: updateSchema }, preValidation: refuseLater },
+    async (request, reply) => reply.code(202).send(await send(request, updateOf(request.body, actorOf(request)))));
+}
+
+interface CommandRequest extends FastifyRequest {
+  readonly params: { readonly run_id: string };
+  readonly headers: FastifyRequest['headers'] & { readonly 'idempotency-key'?: string | undefined };
+}
+
+function updateOf({ metadata, tags, limits }: UpdateBody, by: string): Command {
+  return {
+    type: 'update', by, ...(metadata === undefined ? {} : { metadata }), ...(tags === undefined ? {} : { tags: [...new Set(tags)] }),
+    ...(limits === undefined ? {} : { limits: namedLimits(limits) }),
+  };
+}
+
+async function refuseLater(request: FastifyRequest): Promise<void> {
+  const later = laterFieldsOf(request.body);
+  if (later.length > 0) throw fieldsNotSupported(later);
+}

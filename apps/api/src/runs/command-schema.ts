@@ -1,0 +1,29 @@
+/** What commands may say. */
+import { utf8Length, type Limits } from '@treadle/core';
+import { z } from 'zod';
+import { idempotencyKey, inputSchema, limitsSchema, metadataSchema, tagsSchema } from './create-schema.ts';
+
+const maxSteerBytes = 32 * 1024;
+
+export const commandHeaders = z.object({ 'idempotency-key': idempotencyKey });
+
+/** No body is an empty one. */
+export const resumeSchema = z.strictObject({ input: inputSchema.optional() }).nullish();
+
+export const steerSchema = z.strictObject({
+  text: z.string().refine((text) => text.trim() !== '', 'expected some text')
+    .refine((text) => utf8Length(text) <= maxSteerBytes, `expected at most ${maxSteerBytes} bytes`).describe('Up to 32 KiB of UTF-8.'),
+});
+
+export const updateSchema = z.strictObject({
+  metadata: metadataSchema.optional().describe('Takes the place of what is there.'),
+  tags: tagsSchema.optional().describe('Take the place of those that are there.'),
+  limits: limitsSchema.optional().describe('Those named; up to the agent\'s maxima.'),
+}).refine((body) => Object.values(body).some((value) => value !== undefined), 'expected metadata, tags or limits');
+
+export type UpdateBody = z.output<typeof updateSchema>;
+
+/** Limits that were named. */
+export function namedLimits(limits: z.output<typeof limitsSchema>): Partial<Limits> {
+  return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,88 @@
+/**
+ * What may be asked of a live run: accepted through its inbox; the worker that holds the run, or the next one, carries it out.
+ *
+ * 1. Everything that can be refused is refused before anything is written.
+ * 2. The same Idempotency-Key is the same command, also after the run has ended; with other contents it is a conflict.
+ * 3. Nothing happens after `not_after`, by the store's clock. 503 `unavailable` is answered only where the command had not been
+ *    sent; else `outcome_unknown`.
+ */
+import { createHash } from 'node:crypto';
+import { canonicalJson, isEnded, specOf, type Command, type RunState, type RunStatus } from '@treadle/core';
+import type { RunDirectory, RunView } from '@treadle/engine';
+import type { ApiContext } from '../dependencies.ts';
+import { notFound, outcomeUnknown, Problem, unavailable } from '../problem.ts';
+import { StoreUnavailable } from '../store/unavailable.ts';
+import { findRun, lookUp, type FoundRun } from './find.ts';
+import { checkImages, limitsWithin } from './fitting.ts';
+
+export interface AskedCommand {
+  readonly tenant: string;
+  readonly run_id: string;
+  readonly command: Command;
+  readonly idempotencyKey: string | undefined;
+}
+
+/** The run as it is once the command is durable. */
+export async function commandRun(context: ApiContext, asked: AskedCommand): Promise<RunView> {
+  const store = context.store();
+  const { archive } = context.log;
+  const { tenant, run_id, command, idempotencyKey } = asked;
+  const found = await findRun({ store, archive }, tenant, run_id);
+  // A repeat may come after the end; only the store knows that it is one.
+  if (isEnded(found.view.status) && (found.from === 'archive' || idempotencyKey === undefined)) throw refused(found.view.status);
+  if (found.from === 'store') checkCommand(found.state, command);
+  const not_after_ms = await store.now() + context.settings.notAfterMs;
+  const command_id = idempotencyKey === undefined ? context.deps.random.uuid() : await reservedId(store, asked, { key: idempotencyKey, not_after_ms });
+  const reply = await store.command({ run_id, command_id, command, not_after_ms }).catch((error: unknown) => { throw unclear(error); });
+  switch (reply.type) {
+    case 'accepted': return (await now({ store, archive }, asked)) ?? found.view;
+    case 'invalid_state': throw refused(reply.status);
+    case 'missing': throw notFound();
+    case 'inbox_full':
+      throw new Problem({ status: 429, code: 'rate_limited', detail: 'Too many commands wait for this run.', headers: { 'retry-after': '1' } });
+    case 'too_late': throw tooLate();
+  }
+}
+
+/** It has been accepted: a look that fails must not turn that into an error. */
+async function now(deps: Parameters<typeof lookUp>[0], { tenant, run_id }: AskedCommand): Promise<FoundRun['view'] | null> {
+  const found = await lookUp(deps, tenant, run_id).catch(() => null);
+  return found?.view ?? null;
+}
+
+/** By the spec that the run was made with, whatever the configuration says today. */
+function checkCommand(state: RunState, command: Command): void {
+  if (command.type === 'update' && command.limits !== undefined) limitsWithin(specOf(state).limits, command.limits);
+  if (command.type === 'resume' && command.input !== undefined) checkImages(specOf(state), command.input);
+}
+
+/**
+ * The same id for the same key, whoever asks again and wherever. What the key stands for is kept beside it: a repeat with other
+ * contents would otherwise be answered as accepted and never happen.
+ */
+async function reservedId(store: RunDirectory, { tenant, run_id, command }: AskedCommand, asked: { readonly key: string; readonly not_after_ms: number }): Promise<string> {
+  const body_hash = sha256(canonicalJson(command));
+  // A line break keeps it apart from keys of new runs, which hold printable characters alone.
+  const key = `command\n${run_id}\n${asked.key}`;
+  const reply = await store.reserveKey({ tenant, key, run_id, body_hash, not_after_ms: asked.not_after_ms });
+  if (reply.type === 'too_late') throw tooLate();
+  if (reply.body_hash !== body_hash) throw new Problem({ status: 409, code: 'idempotency_conflict', detail: 'This Idempotency-Key was used with another command for this run.' });
+  return `key_${sha256(canonicalJson([tenant, run_id, asked.key]))}`;
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+function refused(status: RunStatus): Problem {
+  return new Problem({ status: 409, code: 'invalid_state', detail: isEnded(status) ? `The run has ended (${status}).` : `The run (${status}) cannot take this now.` });
+}
+
+function tooLate(): Problem {
+  return unavailable('The store took too long; the command was not accepted and will not be by this request.');
+}
+
+function unclear(error: unknown): unknown {
+  if (!(error instanceof StoreUnavailable) || !error.sent) return error;
+  return outcomeUnknown('The store did not say whether the command was accepted. Look at the run, or ask again with the same Idempotency-Key.');
+}

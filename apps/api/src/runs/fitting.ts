@@ -1,0 +1,19 @@
+/** Whether what is asked for fits the agent that a run is made by. */
+import { limitsOfRun, type AgentLimits, type AgentSpec, type Content, type Limits } from '@treadle/core';
+import { invalidRequest, Problem } from '../problem.ts';
+
+/** The limits of a run that asks for these; the `Problem` 422 `limit_above_maximum` for one above the agent's maximum. */
+export function limitsWithin(agent: AgentLimits, asked: Partial<Limits>): Limits {
+  const outcome = limitsOfRun(agent, asked);
+  if (outcome.type === 'ok') return outcome.limits;
+  const { limit, max } = outcome;
+  const errors = [{ path: `limits.${limit}`, problem: `at most ${max}` }];
+  throw new Problem({ status: 422, code: 'limit_above_maximum', detail: `limits.${limit} may be at most ${max} for this agent.`, errors });
+}
+
+/** An image that no model of the chain can see would be dropped without a word: 422. */
+export function checkImages(spec: AgentSpec, input: Content): void {
+  if (typeof input === 'string' || spec.chain.models.some((model) => model.supports_images)) return;
+  const errors = input.flatMap((part, index) => part.type === 'image' ? [{ path: `input.${index}`, problem: 'no model of this agent takes images' }] : []);
+  if (errors.length > 0) throw invalidRequest(errors);
+}
