@@ -65,6 +65,13 @@ function lineOf(event: RunEvent): string | null {
     case 'state_change': return event.new === 'paused' ? `  paused (${event.reason})` : null;
     case 'run_end': return `end      ${event.status}: ${event.stop_reason}`;
     case 'max_iterations': return `  limit  ${event.limit}: ${event.summary}`;
+    case 'validation_error': return `  again  ${event.validator_name} (${event.error_type}): ${clip(event.feedback, 120)}`;
+    case 'stop_hook': return event.decision === 'skipped' || event.prompt === '' ? null : `  hook   ${event.hook} → ${event.decision}: ${clip(event.prompt, 120)}`;
+    case 'compaction': return `  room   ${event.level}: ${event.tokens_before} → ${event.tokens_after} tokens`;
+    case 'history_repaired': return `  repair ${event.problem}`;
+    case 'context_truncated': return `  warn   ${event.model} counted ${event.counted_tokens} tokens of about ${event.estimated_tokens}`;
+    case 'image_removed': return `  image  removed: ${event.reason}`;
+    case 'run_updated': return `  update by ${event.by}`;
     case 'user_message':
     case 'assistant_text':
     case 'assistant_thinking':

@@ -11,7 +11,7 @@ const commands: Record<string, Command> = {
   demo: { usage: '["question"] [--json]', about: 'start everything, watch an agent answer from real files, stop everything', load: async () => (await import('./commands/demo.ts')).demoCommand },
   up: { usage: '[--workers N] [--port P] [--data DIR] [--config FILE]', about: 'the whole stack in the foreground', load: async () => (await import('./commands/up.ts')).upCommand },
   run: { usage: '"…" [--agent A] [--no-follow] [--json]', about: 'enqueue a run and follow it', load: async () => (await import('./commands/run.ts')).runCommand },
-  runs: { usage: 'ls|show|tail|cancel|replay [ID] [--json]', about: 'look at runs and command them', load: async () => (await import('./commands/runs.ts')).runsCommand },
+  runs: { usage: 'ls|show|tail|cancel|pause|resume|steer|replay [ID] [--json]', about: 'look at runs and command them', load: async () => (await import('./commands/runs.ts')).runsCommand },
   doctor: { usage: '[--config FILE] [--json]', about: 'check Redis, archive, models, agents and MCP servers', load: async () => (await import('./commands/doctor.ts')).doctorCommand },
   api: { usage: '', about: 'one API process, configured by the environment', load: async () => (await import('./commands/api.ts')).apiCommand },
   worker: { usage: '', about: 'one worker process, configured by the environment', load: async () => (await import('./commands/worker.ts')).workerCommand },
@@ -26,7 +26,8 @@ function help(): string {
 
 async function main(name: string | undefined, args: string[]): Promise<number> {
   if (name === undefined || name === 'help' || name === '--help' || args.includes('--help')) {
-    process.stdout.write(`${help()}\n`);
+    const asked = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined;
+    process.stdout.write(asked === undefined ? `${help()}\n` : `usage: treadle ${name} ${asked.usage}\n${asked.about}\n`);
     return exitCodes.done;
   }
   if (later.includes(name)) throw new CommandFailed(exitCodes.badUsage, [`not_supported: treadle ${name} is not built yet`]);
@@ -35,6 +36,9 @@ async function main(name: string | undefined, args: string[]): Promise<number> {
   const run = await command.load();
   return run(args);
 }
+
+// Whoever reads our output may have read enough.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => { if (error.code === 'EPIPE') process.exit(0); });
 
 const [name, ...args] = process.argv.slice(2);
 try {
@@ -52,5 +56,5 @@ async function asFailure(error: unknown): Promise<CommandFailed> {
   if (known instanceof CommandFailed) return known;
   const code = (error as { code?: unknown } | null)?.code;
   if (typeof code === 'string' && code.startsWith('ERR_PARSE_ARGS')) return new CommandFailed(exitCodes.badUsage, [error instanceof Error ? error.message : String(error)]);
-  return new CommandFailed(exitCodes.unreachable, [error instanceof Error ? error.stack ?? error.message : String(error)]);
+  return new CommandFailed(exitCodes.failed, [error instanceof Error ? error.stack ?? error.message : String(error)]);
 }

@@ -17,7 +17,8 @@ export class CommandFailed extends Error {
   }
 }
 
-export const exitCodes = { done: 0, runDidNotComplete: 1, badUsage: 2, unreachable: 3 } as const;
+/** `failed` is our own fault: what none of the others is. */
+export const exitCodes = { done: 0, runDidNotComplete: 1, failed: 1, badUsage: 2, unreachable: 3 } as const;
 
 export interface Setup {
   readonly settings: Settings;
@@ -45,8 +46,15 @@ export async function loadSetup(env: NodeJS.ProcessEnv, options: { readonly conf
     ...(outcome.type === 'invalid' ? outcome.problems.map((each) => `${outcome.source}: ${each.path === '' ? '' : `${each.path}: `}${each.problem}`) : []),
   ];
   if (environment.type === 'ok' && environment.settings.archiveMode === 'strict') faults.push('ARCHIVE_MODE: strict is not supported yet; expected async');
+  if (/^redis-(sentinel|cluster):/.test(settings?.redisUrl ?? '')) faults.push('REDIS_URL: Sentinel and Cluster are not supported yet; expected redis:// or rediss://');
   if (faults.length > 0 || settings === null || outcome.type === 'invalid') throw new CommandFailed(exitCodes.badUsage, faults);
   return { settings, config: outcome.config, source: outcome.source, secrets: [...environmentSecrets(env), ...outcome.config.secrets] };
+}
+
+/** What a failed `listen` means for the command. */
+export function portTaken(variable: string, port: number, error: NodeJS.ErrnoException): unknown {
+  if (error.code !== 'EADDRINUSE' && error.code !== 'EACCES') return error;
+  return new CommandFailed(exitCodes.badUsage, [`${variable}: port ${port} ${error.code === 'EACCES' ? 'may not be used' : 'is taken'}; choose another, or 0 for any free one`]);
 }
 
 /** The public MCP filesystem server, run with this very Node.js. */

@@ -4,12 +4,13 @@
  * Owns: its connections, the runs in its hands, its ticks. States: running → draining → stopped.
  * Holds nothing between jobs that another worker could not find in the store.
  */
-import type { RunState } from '@treadle/core';
-import { functionTools, mcpServers, modelConnections, toolPolicies, type LoadedConfig, type Settings } from '@treadle/config';
+import type { RunEvent, RunState } from '@treadle/core';
+import { functionTools, hookFunctions, mcpServers, modelConnections, toolPolicies, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
   archiveDue, executeTurn, finishRun, HeldRuns, IncrementWriter, WarmRuns, type Archive, type ArchiveDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
+import { createAnswerJudge } from '@treadle/judgement';
 import { createModelGateway } from '@treadle/models';
 import { consumeJobs, queueDepths, turnJobs } from '@treadle/queue';
 import { connectRedis, createRedisClock, createRunStore, inspectRedis, type RedisClock } from '@treadle/run-store';
@@ -47,7 +48,7 @@ export interface RunningWorker {
 /** Throws when Redis does not answer at the start or is unfit (an eviction policy that would lose runs). */
 export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const { settings, logger } = setup;
-  const onError = (error: Error): void => { logger.warn({ err: error }, 'redis'); };
+  const onError = seldom((error: Error): void => { logger.warn({ err: error }, 'redis'); });
   const redis = connectRedis(setup.redisUrl, { role: 'command', onError });
   await checkRedis(redis, logger);
   const clock = await createRedisClock(redis);
@@ -62,11 +63,12 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const deps = turnDeps(setup, { store, clock, archive, tools, held, metrics });
   const archiving = { store, archive, options: archiveOptions(settings) };
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
-    concurrency: settings.workerConcurrency, leaseMs: settings.leaseMs, onError: (error) => { logger.warn({ err: error }, 'queue'); },
-    handler: (job, signal) => handle(deps, job, signal),
+    concurrency: settings.workerConcurrency, leaseMs: settings.leaseMs, onError: seldom((error) => { logger.warn({ err: error }, 'queue'); }),
+    handler: (job, signal) => handle({ deps, metrics, logger }, job, signal),
   });
   const ticks = createTicks((name, error) => { logger.warn({ err: error, duty: name }, 'a duty failed; it is tried again'); });
   addDuties(ticks, { settings, store, held, clock, archiving, metrics, redis });
+  archive.check().catch((error: unknown) => { logger.warn({ err: error, archive: description }, 'the archive cannot be used; runs go on, and are archived when it can'); });
   logger.info({ archive: description, shards: settings.shards, concurrency: settings.workerConcurrency }, 'worker ready');
 
   const stopWatching = watchEventLoop(metrics);
@@ -88,9 +90,17 @@ function turnDeps(setup: WorkerSetup, parts: Parts): ModelDeps {
   return {
     store: parts.store, clock: parts.clock, random, warm: new WarmRuns(), worker: setup.name, tools: parts.tools, archive: parts.archive, held: parts.held,
     models: createModelGateway({ connections, clock: parts.clock }),
+    judge: createAnswerJudge({ hooks: hookFunctions(setup.config), validators: validatorFunctions(setup.config) }, {
+      onSkipped: (skipped) => { setup.logger.warn(skipped, 'a stop hook was skipped'); },
+    }),
     increments: new IncrementWriter({ store: parts.store, random }),
     limits: { poison: setup.poisonLimit, nudges: 5 },
-    onCommitted: (events, state) => { for (const event of events) observeEvent(parts.metrics, event, contextOf(state)); },
+    onCommitted: (events, state) => {
+      for (const event of events) {
+        observeEvent(parts.metrics, event, contextOf(state));
+        logEvent(setup.logger, event);
+      }
+    },
   };
 }
 
@@ -105,12 +115,31 @@ function archiveOptions(settings: Settings) {
   return { segment_events: 500, keep_events: 200, retention_ms: settings.retentionHours * 3_600_000 };
 }
 
-async function handle(deps: TurnDeps, job: Job, signal: AbortSignal): Promise<JobOutcome> {
+/** Facts an operator looks for; never what a model or a tool said. */
+function logEvent(logger: Logger, event: RunEvent): void {
+  const fields = { run_id: event.run_id, turn: event.turn_number, epoch: event.epoch };
+  if (event.type === 'turn_start' && event.attempt > 1) logger.info({ ...fields, attempt: event.attempt }, 'turn taken over');
+  if (event.type === 'error') logger.warn({ ...fields, error_type: event.error_type, action: event.action, model: event.model, retry_in: event.retry_in }, 'model call failed');
+  if (event.type === 'tools_changed' && event.problems.length > 0) logger.warn({ ...fields, problems: event.problems }, 'tools could not be asked for');
+  if (event.type === 'run_end') logger.info({ ...fields, status: event.status, stop_reason: event.stop_reason }, 'run ended');
+}
+
+interface Handling { readonly deps: TurnDeps; readonly metrics: Metrics; readonly logger: Logger }
+
+async function handle({ deps, metrics, logger }: Handling, job: Job, signal: AbortSignal): Promise<JobOutcome> {
   if (job.type === 'finish') {
     await finishRun(deps, job.run_id);
     return 'done';
   }
-  return await executeTurn(deps, job, signal) === 'done' ? 'done' : 'hand_back';
+  const startedMs = performance.now();
+  const outcome = await executeTurn(deps, job, signal);
+  const fields = { run_id: job.run_id, n: job.n, ms: Math.round(performance.now() - startedMs) };
+  if (outcome === 'done') logger.debug(fields, 'turn done');
+  else {
+    metrics.commitsFenced.inc();
+    logger.warn({ ...fields, lease_lost: signal.aborted }, 'the turn was left: somebody else has the run, the lease was lost, or this worker drains');
+  }
+  return outcome === 'done' ? 'done' : 'hand_back';
 }
 
 interface Duties {
@@ -151,6 +180,16 @@ async function checkRedis(redis: Redis, logger: Logger): Promise<void> {
   if (unfit !== undefined) throw new UnfitRedis(`${unfit.problem} (${unfit.mend})`);
 }
 
+/** Connections that are away fail many times a second; a line now and then says the same. */
+function seldom(report: (error: Error) => void, everyMs = 10_000): (error: Error) => void {
+  let lastMs = -Infinity;
+  return (error) => {
+    if (performance.now() - lastMs < everyMs) return;
+    lastMs = performance.now();
+    report(error);
+  };
+}
+
 /** Redis answers, but would lose accepted runs. */
 export class UnfitRedis extends Error {
   constructor(message: string) {
@@ -169,7 +208,9 @@ interface Pool {
   readonly models: ReturnType<typeof createModelGateway>; readonly stopWatching: () => void;
 }
 
-async function drain(pool: Pool, timeoutMs: number): Promise<void> {
+async function drain(pool: Pool, limitMs: number): Promise<void> {
+  // With Redis away nothing can be committed or handed back: waiting for it would only delay the next start.
+  const timeoutMs = pool.redis.status === 'ready' ? limitMs : Math.min(limitMs, 1000);
   const closed = pool.consumer.close();
   const timer = setTimeout(() => { pool.held.drain(); }, timeoutMs);
   // A tool that ignores its signal is left behind: its call is in doubt, and the next worker says so.

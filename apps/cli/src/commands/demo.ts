@@ -10,6 +10,7 @@ import { createClient } from '@treadle/client';
 import { exitCodeOf, follow, summary } from '../follow.ts';
 import { CommandFailed, exitCodes, loadSetup } from '../setup.ts';
 import { startStack } from '../stack/stack.ts';
+import { untilStopped } from './until-stopped.ts';
 
 export const demoUsage = 'treadle demo ["a question about the docs folder"] [--json]';
 
@@ -19,6 +20,8 @@ export async function demoCommand(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({ args, allowPositionals: true, options: { json: { type: 'boolean', default: false } } });
   const question = positionals.join(' ').trim() || defaultQuestion;
   const say = (line: string): void => { if (!values.json) process.stdout.write(`${line}\n`); };
+  const stopping = new AbortController();
+  const stopped = untilStopped().then(() => { stopping.abort(); });
   const env = await demoEnvironment(process.env);
   const { settings } = await loadSetup(env);
   say(env.OLLAMA_MODEL === undefined && env.OLLAMA_HOST === undefined
@@ -27,11 +30,13 @@ export async function demoCommand(args: string[]): Promise<number> {
   say('Starting the embedded stack: Redis, API, one worker …');
   const dataDir = mkdtempSync(join(tmpdir(), 'treadle-demo-'));
   try {
-    const stack = await startStack({ settings, env, dataDir, workers: 1, port: 0, onNews: (line) => { process.stderr.write(`treadle: ${line}\n`); } })
+    const stack = await startStack({ settings, env, dataDir, workers: 1, port: 0, signal: stopping.signal, onNews: (line) => { process.stderr.write(`treadle: ${line}\n`); } })
       .catch((error: unknown) => { throw new CommandFailed(exitCodes.unreachable, [error instanceof Error ? error.message : String(error)]); });
     try {
       say(`Question: ${question}\n`);
-      return await ask({ url: stack.apiUrl, question, json: values.json, say });
+      const cut = stopped.then(() => { throw new CommandFailed(exitCodes.runDidNotComplete, ['stopped']); });
+      cut.catch(() => undefined);
+      return await Promise.race([ask({ url: stack.apiUrl, question, json: values.json, say }), cut]);
     } finally {
       await stack.stop();
     }

@@ -15,7 +15,7 @@ export async function runCommand(args: string[]): Promise<number> {
   const client = clientFromEnvironment(process.env);
   const write = (text: string): void => { process.stdout.write(text); };
   const request = { input, ...(values.agent === undefined ? {} : { agent: values.agent }), ...(values.session === undefined ? {} : { session_id: values.session }) };
-  const run = await client.createRun(request);
+  const run = await client.createRun(request, { idempotencyKey: crypto.randomUUID() });
   if (values['no-follow']) {
     write(`${values.json ? JSON.stringify(run) : run.id}\n`);
     return exitCodes.done;

@@ -5,27 +5,36 @@ import { exitCodeOf, follow, summary } from '../follow.ts';
 import { clientFromEnvironment } from '../server.ts';
 import { CommandFailed, exitCodes } from '../setup.ts';
 
-export const runsUsage = 'treadle runs ls [--status S] [--agent A] [--tag T] [--limit N] | show ID | tail ID [--after N] | cancel ID | replay ID   [--json]';
+export const runsUsage = 'treadle runs ls [--status S] [--agent A] [--tag T] [--limit N] | show ID | tail ID [--after N] | cancel ID | pause ID | resume ID [--input TEXT] | steer ID TEXT | replay ID   [--json]';
 
-const later = ['pause', 'resume', 'steer', 'approve', 'deny', 'resolve', 'fork', 'export', 'rm'];
+const later = ['approve', 'deny', 'resolve', 'fork', 'export', 'rm'];
 
-interface Call { readonly client: Client; readonly id: string; readonly json: boolean; readonly after: number; readonly write: (text: string) => void }
+interface Call {
+  readonly client: Client;
+  readonly id: string;
+  /** What follows the id. */
+  readonly text: string;
+  readonly input: string | undefined;
+  readonly json: boolean;
+  readonly after: number;
+  readonly write: (text: string) => void;
+}
 
 export async function runsCommand(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({ args, allowPositionals: true, options: {
     status: { type: 'string' }, agent: { type: 'string' }, tag: { type: 'string' }, limit: { type: 'string' }, after: { type: 'string', default: '0' },
-    json: { type: 'boolean', default: false },
+    input: { type: 'string' }, json: { type: 'boolean', default: false },
   } });
-  const [verb = '', id = ''] = positionals;
+  const [verb = '', id = '', ...rest] = positionals;
   const write = (text: string): void => { process.stdout.write(text); };
   if (later.includes(verb)) throw new CommandFailed(exitCodes.badUsage, [`not_supported: treadle runs ${verb} is not built yet`]);
   const client = clientFromEnvironment(process.env);
   if (verb === 'ls') return list({ client, json: values.json, write, query: { status: values.status, agent: values.agent, tag: values.tag, limit: values.limit } });
-  const act = verbs[verb];
+  const act = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
   if (act === undefined || id === '') throw new CommandFailed(exitCodes.badUsage, [`usage: ${runsUsage}`]);
   const after = Number(values.after);
   if (!Number.isSafeInteger(after) || after < 0) throw new CommandFailed(exitCodes.badUsage, ['--after: expected an event number']);
-  return act({ client, id, json: values.json, after, write });
+  return act({ client, id, text: rest.join(' '), input: values.input, json: values.json, after, write });
 }
 
 const verbs: Record<string, (call: Call) => Promise<number>> = {
@@ -39,10 +48,12 @@ const verbs: Record<string, (call: Call) => Promise<number>> = {
     if (!json) write(`${summary(run)}\n`);
     return exitCodeOf(run);
   },
-  cancel: async ({ client, id, json, write }) => {
-    const run = await client.cancel(id);
-    write(json ? `${JSON.stringify(run)}\n` : `${run.id} will be cancelled\n`);
-    return exitCodes.done;
+  cancel: async (call) => accepted(call, await call.client.cancel(call.id), 'will be cancelled'),
+  pause: async (call) => accepted(call, await call.client.pause(call.id), 'will pause at its next safe point'),
+  resume: async (call) => accepted(call, await call.client.resume(call.id, call.input === undefined ? {} : { input: call.input }), 'goes on'),
+  steer: async (call) => {
+    if (call.text.trim() === '') throw new CommandFailed(exitCodes.badUsage, ['usage: treadle runs steer ID TEXT']);
+    return accepted(call, await call.client.steer(call.id, call.text), 'will be told');
   },
   replay: async ({ client, id, json, write }) => {
     const report = await client.replay(id);
@@ -51,6 +62,11 @@ const verbs: Record<string, (call: Call) => Promise<number>> = {
     return report.identical ? exitCodes.done : exitCodes.runDidNotComplete;
   },
 };
+
+function accepted({ json, write }: Call, run: Run, what: string): number {
+  write(json ? `${JSON.stringify(run)}\n` : `${run.id} ${what}\n`);
+  return exitCodes.done;
+}
 
 interface Listing { readonly client: Client; readonly json: boolean; readonly write: (text: string) => void; readonly query: Readonly<Record<string, string | undefined>> }
 

@@ -12,21 +12,25 @@ export async function upCommand(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: {
     workers: { type: 'string', default: '1' }, port: { type: 'string' }, data: { type: 'string', default: '.treadle' }, config: { type: 'string' },
   } });
+  const stopped = untilStopped();
   const { settings, source } = await loadSetup(process.env, { configPath: values.config });
   const workers = wholeNumber('--workers', values.workers, 1, 64);
   const port = values.port === undefined ? settings.port : wholeNumber('--port', values.port, 0, 65_535);
+  if (values.data.trim() === '') throw new CommandFailed(exitCodes.badUsage, ['--data: expected a folder']);
+  const starting = new AbortController();
+  void stopped.then(() => { starting.abort(); });
   const print = (line: string): void => { process.stdout.write(`${line}\n`); };
-  const stack = await startStack({ settings, env: process.env, dataDir: values.data, workers, port, configPath: values.config, onNews: (line) => { process.stderr.write(`treadle: ${line}\n`); } })
+  const stack = await startStack({ settings, env: process.env, dataDir: values.data, workers, port, configPath: values.config, signal: starting.signal, onNews: (line) => { process.stderr.write(`treadle: ${line}\n`); } })
     .catch((error: unknown) => { throw new CommandFailed(exitCodes.unreachable, [error instanceof Error ? error.message : String(error)]); });
   print(`configuration  ${source}`);
   print(`API            ${stack.apiUrl}  (docs: ${stack.apiUrl}/docs)`);
   for (const [index, worker] of stack.workers.entries()) print(`worker ${index + 1}       ${worker.metricsUrl}/metrics  (pid ${worker.pid ?? '?'})`);
   if (settings.redisUrl === null) print(`Redis          ${stack.redisUrl}  (data in ${values.data})`);
   print('ready; Ctrl-C drains and stops');
-  await untilStopped();
-  print('stopping: turns in flight are finished or handed back');
+  const broken = await Promise.race([stopped.then(() => null), stack.broken]);
+  print(broken === null ? 'stopping: turns in flight are finished or handed back' : `${broken}: stopping`);
   await stack.stop();
-  return exitCodes.done;
+  return broken === null ? exitCodes.done : exitCodes.unreachable;
 }
 
 /** Throws `CommandFailed` (exit code 2) for anything else. */

@@ -4,46 +4,65 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
-import { createLogger } from '@treadle/telemetry';
+import { createLogger, type Logger } from '@treadle/telemetry';
 import { startWorker, UnfitRedis, type RunningWorker } from '@treadle/worker';
-import { CommandFailed, exitCodes, loadSetup } from '../setup.ts';
-import { untilStopped } from './until-stopped.ts';
+import { CommandFailed, exitCodes, loadSetup, portTaken } from '../setup.ts';
+import { tellParent, untilStopped } from './until-stopped.ts';
 
 export async function workerCommand(): Promise<number> {
   const { settings, config, secrets } = await loadSetup(process.env);
   if (settings.redisUrl === null) throw new CommandFailed(exitCodes.badUsage, ['REDIS_URL: expected to be set (treadle up starts a Redis of its own)']);
   const name = process.env.TREADLE_PROCESS ?? 'worker';
+  // Asked to stop while it starts, it stops as soon as it has started.
+  const stopped = untilStopped();
   const logger = createLogger({ level: settings.logLevel, name, secrets });
-  const worker = await startWorker({
+  keepAlive(logger);
+  // Bound before a job is taken: a worker that cannot be watched does not begin.
+  let worker: RunningWorker | null = null;
+  const { server, url } = await serveMetrics(() => worker, { host: settings.host, port: settings.metricsPort });
+  const starting = startWorker({
     settings, config, logger, redisUrl: settings.redisUrl, archiveDir: settings.archiveDir ?? '.treadle/archive',
     name: `${hostname()}-${process.pid}`, poisonLimit: settings.poisonLimit,
   }).catch((error: unknown) => {
     if (error instanceof UnfitRedis) throw new CommandFailed(exitCodes.badUsage, [`REDIS_URL: ${error.message}`]);
     throw error;
   });
-  const { server, url } = await serveMetrics(worker, { host: settings.host, port: settings.metricsPort });
-  process.send?.({ url });
-  await untilStopped();
+  worker = await Promise.race([starting, stopped.then(() => null)]);
+  if (worker === null) return exitCodes.done;
+  tellParent({ url });
+  await stopped;
   logger.info('draining');
   await worker.drain(settings.drainTimeoutMs);
   server.close();
   return exitCodes.done;
 }
 
-async function serveMetrics(worker: RunningWorker, at: { readonly host: string; readonly port: number }): Promise<{ server: Server; url: string }> {
+/**
+ * Tools are other people's code in this process: a promise that they left behind, or an error on a stream that nobody listens to,
+ * must not end everybody's runs. What the turn itself throws never gets here.
+ */
+function keepAlive(logger: Logger): void {
+  process.on('unhandledRejection', (reason) => { logger.error({ err: reason instanceof Error ? reason : new Error(String(reason)) }, 'a promise was rejected and nobody was listening'); });
+  process.on('uncaughtException', (error) => { logger.error({ err: error }, 'an error was thrown outside of any call'); });
+}
+
+async function serveMetrics(worker: () => RunningWorker | null, at: { readonly host: string; readonly port: number }): Promise<{ server: Server; url: string }> {
   const server = createServer((request, response) => {
-    void answer(worker, request.url ?? '/').then(({ status, type, body }) => { response.writeHead(status, { 'content-type': type }).end(body); });
+    answer(worker(), request.url ?? '/')
+      .catch((error: unknown) => ({ status: 500, type: 'text/plain', body: String(error) }))
+      .then(({ status, type, body }) => { response.writeHead(status, { 'content-type': type }).end(body); }, () => undefined);
   });
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
+    server.once('error', (error: NodeJS.ErrnoException) => { reject(portTaken('METRICS_PORT', at.port, error)); });
     server.listen(at.port, at.host, resolve);
   });
   return { server, url: `http://${at.host}:${(server.address() as AddressInfo).port}` };
 }
 
-async function answer(worker: RunningWorker, path: string): Promise<{ status: number; type: string; body: string }> {
+async function answer(worker: RunningWorker | null, path: string): Promise<{ status: number; type: string; body: string }> {
   const json = 'application/json';
   if (path === '/healthz') return { status: 200, type: json, body: '{"ok":true}' };
+  if (worker === null) return { status: 503, type: json, body: '{"ok":false,"problems":["starting"]}' };
   if (path === '/readyz') {
     const problems = await worker.problems();
     return { status: problems.length === 0 ? 200 : 503, type: json, body: JSON.stringify({ ok: problems.length === 0, problems }) };

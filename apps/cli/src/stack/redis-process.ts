@@ -3,10 +3,10 @@
  * have drained; every write fsynced before it is answered.
  *
  * Owns: the child, its data folder, and `redis.json` beside it, by which a later start finds a server that a killed stack
- * left behind.
+ * left behind, or a stack that still lives in this folder.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, openSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { connectRedis } from '@treadle/run-store';
@@ -22,8 +22,10 @@ export interface RedisProcess {
 
 /** Starts a server on a free port of 127.0.0.1 with its data under `dir`. Throws with its log's place when it does not come up. */
 export async function startRedis(dir: string): Promise<RedisProcess> {
-  const data = join(dir, 'redis');
-  mkdirSync(data, { recursive: true });
+  const folder = join(dir, 'redis');
+  mkdirSync(folder, { recursive: true });
+  // As Redis itself names it, symbolic links resolved.
+  const data = realpathSync(folder);
   const note = join(dir, 'redis.json');
   await stopLeftOver(note, data);
   const port = await freePort();
@@ -40,7 +42,7 @@ export async function startRedis(dir: string): Promise<RedisProcess> {
     throw new Error(`the embedded Redis did not start; its log is ${log}`);
   }
   const pid = child.pid ?? 0;
-  writeFileSync(note, JSON.stringify({ pid, port }));
+  writeFileSync(note, JSON.stringify({ pid, port, owner: process.pid } satisfies Note));
   return { url, pid, exited, stop: async () => { await stop(child, exited); rmSync(note, { force: true }); } };
 }
 
@@ -52,23 +54,39 @@ async function stop(child: ChildProcess, exited: Promise<void>): Promise<void> {
   clearTimeout(timer);
 }
 
+interface Note { readonly pid: number; readonly port: number; readonly owner: number }
+
+function lives(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** A stack that was killed hard leaves its Redis running. It is ours only if it answers on the noted port with this data folder. */
 async function stopLeftOver(note: string, data: string): Promise<void> {
-  let noted: { pid: number; port: number };
+  let noted: Note;
   try {
-    noted = JSON.parse(readFileSync(note, 'utf8')) as typeof noted;
+    noted = JSON.parse(readFileSync(note, 'utf8')) as Note;
   } catch {
     return;
   }
-  const redis = connectRedis(`redis://127.0.0.1:${noted.port}`, { role: 'api' });
+  if (!await servesFrom(noted.port, data)) return;
+  if (lives(noted.owner)) throw new Error(`another treadle (pid ${noted.owner}) is running on this data folder; stop it, or use --data`);
+  process.kill(noted.pid, 'SIGTERM');
+  await gone(noted.pid);
+}
+
+async function servesFrom(port: number, data: string): Promise<boolean> {
+  const redis = connectRedis(`redis://127.0.0.1:${port}`, { role: 'api' });
   try {
     await ready(redis);
     const [, dir] = await redis.config('GET', 'dir') as [string, string];
-    if (dir !== data) return;
-    process.kill(noted.pid, 'SIGTERM');
-    await gone(noted.pid);
+    return dir === data;
   } catch {
-    // Nobody is there.
+    return false;
   } finally {
     redis.disconnect();
   }
@@ -76,7 +94,7 @@ async function stopLeftOver(note: string, data: string): Promise<void> {
 
 async function gone(pid: number): Promise<void> {
   for (let tries = 0; tries < 100; tries++) {
-    try { process.kill(pid, 0); } catch { return; }
+    if (!lives(pid)) return;
     await new Promise((resolve) => { setTimeout(resolve, 100); });
   }
 }

@@ -3,7 +3,8 @@
  *
  * Owns: the current child and the pause before the next. States: starting → ready → (died → starting)… → stopping → stopped.
  * 1. A child that dies is started again after a pause that doubles up to 10 s, and begins anew after it has lived for a while.
- * 2. A child that could not be configured (exit code 2) is not started again: it would say the same.
+ * 2. A child that could not be configured (exit code 2) is not started again: it would say the same. Nor is one that never was
+ *    ready in three tries.
  * 3. The child ends itself when this process has gone (its channel closes).
  */
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -39,6 +40,8 @@ export function startRole(options: RoleOptions): RoleProcess {
   let stopping = false;
   let pauseMs = firstPauseMs;
   let exited: Promise<void> = Promise.resolve();
+  let tries = 0;
+  let wasReady = false;
   let timer: NodeJS.Timeout | null = null;
   const ready = Promise.withResolvers<RoleReady>();
   ready.promise.catch(() => undefined);
@@ -49,13 +52,15 @@ export function startRole(options: RoleOptions): RoleProcess {
       env: { ...options.env, TREADLE_PROCESS: options.name }, stdio: ['ignore', 'inherit', 'inherit', 'ipc'], detached: true,
     });
     child = started;
-    started.on('message', (message) => { ready.resolve(message as RoleReady); });
+    tries++;
+    started.on('message', (message) => { wasReady = true; ready.resolve(message as RoleReady); });
+    started.once('error', (error) => { options.onDeath(`${options.name} cannot be started: ${error.message}`); });
     exited = new Promise((resolve) => {
       started.once('exit', (code, signal) => {
         resolve();
         if (stopping) return;
-        if (code === 2) {
-          ready.reject(new Error(`${options.name} could not be configured`));
+        if (!wasReady && (code === 2 || tries === 3)) {
+          ready.reject(new Error(`${options.name} ${code === 2 ? 'could not be configured' : 'does not start'}; its own words are above`));
           return;
         }
         if (Date.now() - bornMs > livedMs) pauseMs = firstPauseMs;

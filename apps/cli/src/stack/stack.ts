@@ -18,12 +18,16 @@ export interface StackOptions {
   readonly port: number;
   readonly configPath?: string | undefined;
   readonly onNews: (line: string) => void;
+  /** Aborts a stack that is still starting: what has been started is stopped again. */
+  readonly signal: AbortSignal;
 }
 
 export interface Stack {
   readonly apiUrl: string;
   readonly workers: readonly { readonly pid: number | undefined; readonly metricsUrl: string }[];
   readonly redisUrl: string;
+  /** Resolves with what happened when the stack cannot go on. */
+  readonly broken: Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -32,6 +36,10 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const dir = resolve(options.dataDir);
   mkdirSync(dir, { recursive: true });
   const redis = options.settings.redisUrl === null ? await startRedis(dir) : null;
+  if (options.signal.aborted) {
+    await redis?.stop();
+    throw new Error('stopped while it was starting');
+  }
   const redisUrl = redis?.url ?? options.settings.redisUrl ?? '';
   const env: NodeJS.ProcessEnv = {
     ...options.env, REDIS_URL: redisUrl, PORT: String(options.port),
@@ -43,18 +51,26 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const { metricsPort } = options.settings;
   const workers = Array.from({ length: options.workers }, (_, index) => startRole({
     role: 'worker', name: `worker-${index + 1}`, onDeath,
-    env: { ...env, METRICS_PORT: String(metricsPort === 0 ? 0 : metricsPort + index) },
+    env: { ...env, METRICS_PORT: String(metricsPort === 0 ? 0 : metricsPort + index + 1) },
   }));
   let stopping = false;
   const stop = (): Promise<void> => {
     stopping = true;
     return stopAll({ api, workers, redis }, options.settings.drainTimeoutMs);
   };
-  redis?.exited.then(() => { if (!stopping) options.onNews('the embedded Redis has ended: nothing can run until the stack is started again'); }).catch(() => undefined);
+  const broken = new Promise<string>((resolve) => { void redis?.exited.then(() => { if (!stopping) resolve('the embedded Redis has ended'); }); });
+  const aborted = new Promise<never>((_resolve, reject) => {
+    options.signal.addEventListener('abort', () => { reject(new Error('stopped while it was starting')); }, { once: true });
+  });
+  const failed = broken.then((what) => { throw new Error(what); });
+  failed.catch(() => undefined);
+  aborted.catch(() => undefined);
   try {
-    const [apiReady, ...workersReady] = await Promise.all([api.ready, ...workers.map((worker) => worker.ready)]);
+    const allReady = Promise.all([api.ready, ...workers.map((worker) => worker.ready)]);
+    const [apiReady, ...workersReady] = await Promise.race([allReady, aborted, failed]);
     const ready = workersReady.map(({ url }, index) => ({ get pid() { return workers[index]?.pid; }, metricsUrl: url }));
-    return { apiUrl: apiReady.url, workers: ready, redisUrl, stop };
+    if (apiReady === undefined) throw new Error('the API has not said where it listens');
+    return { apiUrl: apiReady.url, workers: ready, redisUrl, broken, stop };
   } catch (error) {
     await stop();
     throw error;
