@@ -82,14 +82,34 @@ function missingResults(reply: Extract<Message, { role: 'assistant' }>, later: r
 export function estimateTokens(state: RunState, model: string): number {
   let bytes = utf8Length(systemText(state));
   for (const message of state.transcript.messages) bytes += messageBytes(message);
-  for (const tool of state.tools ?? []) bytes += JSON.stringify(tool.input_schema).length + tool.description.length;
+  for (const tool of state.tools ?? []) bytes += toolBytes(tool);
   return Math.ceil(bytes / 4 * (state.calibration[model] ?? 1));
 }
 
 /** An image counts as 768 tokens, as Ollama counts it. */
 const imageBytes = 768 * 4;
 
+/** Messages and tools never change: what was counted once is remembered as long as they live. */
+const counted = new WeakMap<object, number>();
+
+function remembered<T extends object>(value: T, count: (value: T) => number): number {
+  const known = counted.get(value);
+  if (known !== undefined) return known;
+  const bytes = count(value);
+  counted.set(value, bytes);
+  return bytes;
+}
+
+function toolBytes(tool: ToolDefinition): number {
+  return remembered(tool, ({ input_schema, description }) => utf8Length(JSON.stringify(input_schema)) + utf8Length(description));
+}
+
+/** Bytes of UTF-8 that a message brings to a request. */
 export function messageBytes(message: Message): number {
+  return remembered(message, bytesOf);
+}
+
+function bytesOf(message: Message): number {
   switch (message.role) {
     case 'user': return typeof message.content === 'string'
       ? utf8Length(message.content)

@@ -16,8 +16,10 @@ local function append_one(write, events, ctl_key, stream, inbox)
   if is_repeat(ctl, write) then return with_inbox('committed', inbox, ctl, write.inbox_seen) end
   if not may_write(ctl, write) then return { 'fenced' } end
   local last_seq = append_events(stream, shard, write, write.expected_seq, events)
-  if #events > 0 then redis.call('HSET', ctl_key, 'last_seq', last_seq, 'last_ts', write.last_ts, 'event_epoch', write.epoch) end
-  redis.call('HSET', ctl_key, 'commit_id', write.commit_id, 'commit_claim', write.claim_id, 'commit_epoch', write.epoch)
+  local set = changes()
+  if #events > 0 then set.put('last_seq', last_seq, 'last_ts', write.last_ts, 'event_epoch', write.epoch) end
+  set.put('commit_id', write.commit_id, 'commit_claim', write.claim_id, 'commit_epoch', write.epoch)
+  set.write(ctl_key)
   return with_inbox('committed', inbox, ctl, write.inbox_seen)
 end
 

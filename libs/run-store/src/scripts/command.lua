@@ -25,17 +25,19 @@ if accepted - done >= command.inbox_limit then return { 'inbox_full' } end
 
 local n = accepted + 1
 redis.call('RPUSH', run.inbox, command.entry)
-redis.call('HSET', run.ctl, 'inbox_in', n)
+local set = changes()
+set.put('inbox_in', n)
 redis.call('ZADD', run.commands, n, command.command_id)
 redis.call('ZREMRANGEBYRANK', run.commands, 0, -1 - command.ids_kept)
-if cancels then redis.call('HSET', run.ctl, 'cancelling', 1) end
-if command.type == 'pause' then redis.call('HSET', run.ctl, 'pause_at', n) end
-if command.type == 'resume' then redis.call('HSET', run.ctl, 'pause_at', 0) end
+if cancels then set.put('cancelling', 1) end
+if command.type == 'pause' then set.put('pause_at', n) end
+if command.type == 'resume' then set.put('pause_at', 0) end
 
 local unclaimed, live = num(ctl, 'epoch') == 0, ctl.job_live == '1'
 -- A run that has not begun keeps its time (run_at) and its place in the queue, except to be cancelled.
 if (not live and not unclaimed) or (cancels and unclaimed) then
   local urgency = cancels and 'front' or urgency_of(ctl)
-  raise_job(run, shard, keys_from(14), ctl, { run_id = command.run_id, urgency = urgency, look_again = now + command.grace_ms })
+  raise_job(shard, keys_from(14), ctl, set, { run_id = command.run_id, urgency = urgency, look_again = now + command.grace_ms })
 end
+set.write(run.ctl)
 return { 'accepted' }

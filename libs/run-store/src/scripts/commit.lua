@@ -28,18 +28,18 @@ write_all('HSET', run.state, take(counts.fields))
 if commit.replaces then redis.call('DEL', run.messages) end
 write_all('RPUSH', run.messages, take(counts.messages))
 write_all('HSET', run.ledger, take(counts.ledger))
-if last_seq > commit.expected_seq then
-  redis.call('HSET', run.ctl, 'last_seq', last_seq, 'last_ts', commit.last_ts, 'event_epoch', commit.epoch)
-end
-redis.call('HSET', run.ctl, 'status', commit.status, 'generation', commit.generation, 'open_calls', commit.open_calls,
+local set = changes()
+if last_seq > commit.expected_seq then set.put('last_seq', last_seq, 'last_ts', commit.last_ts, 'event_epoch', commit.epoch) end
+set.put('status', commit.status, 'generation', commit.generation, 'open_calls', commit.open_calls,
   'commit_id', commit.commit_id, 'commit_claim', commit.claim_id, 'commit_epoch', commit.epoch)
 -- Lists look for tags in the control record.
-if commit.tags then redis.call('HSET', run.ctl, 'tags', commit.tags) end
+if commit.tags then set.put('tags', commit.tags) end
 local applied = commit.applies_inbox and commit.inbox_seen - num(ctl, 'inbox_done') or 0
 if applied > 0 then
   redis.call('LTRIM', run.inbox, applied, -1)
-  redis.call('HSET', run.ctl, 'inbox_done', commit.inbox_seen)
+  set.put('inbox_done', commit.inbox_seen)
   ctl.inbox_done = tostring(commit.inbox_seen)
 end
-follow(run, shard, keys_from(14), ctl, commit)
+follow(shard, keys_from(14), ctl, set, commit)
+set.write(run.ctl)
 return with_inbox('committed', run.inbox, ctl, commit.inbox_seen)

@@ -14,6 +14,19 @@ local function read_ctl(key)
   return ctl
 end
 
+-- What a script has to write into the control record, gathered: one command writes it, into Redis and into its log.
+local function changes()
+  local flat = {}
+  return {
+    put = function(...)
+      for _, value in ipairs({ ... }) do flat[#flat + 1] = value end
+    end,
+    write = function(key)
+      if #flat > 0 then redis.call('HSET', key, unpack(flat)) end
+    end,
+  }
+end
+
 local function num(ctl, field) return tonumber(ctl[field] or '0') end
 
 local function has_ended(ctl)

@@ -1,26 +1,27 @@
--- What follows a commit that ends its claim. Every claim that ends this way was progress: deliveries and nudges start anew.
+-- What follows a commit that ends its claim; `set` gathers for ctl. Every claim that ends this way was progress: deliveries and nudges start anew.
 
-local function follow(run, shard, job_keys, ctl, commit)
+local function follow(shard, job_keys, ctl, set, commit)
   local next_type, now = commit.next.type, now_ms()
   if next_type == 'keep' then return end
-  redis.call('HSET', run.ctl, 'claim', '', 'deliveries', 0, 'nudges', 0, 'not_before', 0)
+  set.put('claim', '', 'deliveries', 0, 'nudges', 0)
+  local not_before = 0
   if next_type == 'job' then
-    raise_job(run, shard, job_keys, ctl, { run_id = commit.run_id, urgency = 'begun', look_again = now + commit.grace_ms })
+    raise_job(shard, job_keys, ctl, set, { run_id = commit.run_id, urgency = 'begun', look_again = now + commit.grace_ms })
   elseif next_type == 'end' then
-    redis.call('HSET', run.ctl, 'job_live', 0)
+    set.put('job_live', 0)
     redis.call('ZREM', shard.due, commit.run_id)
     -- Stays in held until `finished`, so that a lost finish job is added again.
     redis.call('ZADD', shard.held, now + commit.grace_ms, commit.run_id)
     redis.call('ZADD', shard.to_archive, now, commit.run_id)
     add_job(job_keys, 'finish', commit.run_id, 0, 'front', num(ctl, 'priority'))
   else
-    redis.call('HSET', run.ctl, 'job_n', num(ctl, 'job_n') + 1, 'job_live', 0)
+    set.put('job_n', num(ctl, 'job_n') + 1, 'job_live', 0)
     redis.call('ZREM', shard.held, commit.run_id)
     redis.call('ZREM', shard.due, commit.run_id)
     if next_type == 'wait' then
-      local due = now + commit.next.delay_ms
-      redis.call('HSET', run.ctl, 'not_before', due)
-      redis.call('ZADD', shard.due, due, commit.run_id)
+      not_before = now + commit.next.delay_ms
+      redis.call('ZADD', shard.due, not_before, commit.run_id)
     end
   end
+  set.put('not_before', not_before)
 end
