@@ -7,6 +7,7 @@ import { problemTitles } from '@treadle/api';
 import { environmentTable } from '@treadle/config';
 import { defaultLimits, errorTypes, eventTypes, mayMove, recoveryActions, recoverySites, recoveryTable, runStatuses, statusOfStopReason } from '@treadle/core';
 import { describe, expect, test } from 'vitest';
+import { machinePage, withTable } from './generate.ts';
 
 const docs = join(import.meta.dirname, '../../docs');
 const page = (name: string): string => readFileSync(join(docs, name), 'utf8');
@@ -60,6 +61,11 @@ describe('errors.md', () => {
     expect(codes(/^Sites: (.*)$/m.exec(text)?.[1])).toEqual([...recoverySites]);
     expect(codes(/^Actions: (.*)$/m.exec(text)?.[1])).toEqual([...recoveryActions]);
   });
+});
+
+test('turn-machine.md has the recovery table as the code has it (npm run docs:generate)', () => {
+  const text = readFileSync(machinePage, 'utf8');
+  expect(text).toBe(withTable(text));
 });
 
 test('environment.md has every variable with its default', () => {

@@ -6,6 +6,7 @@ import { wishesOf } from './command.ts';
 import { lookAhead } from './codec.ts';
 import { endRun, turnEnd, type EndOptions } from './ending.ts';
 import type { ErrorEvent, EventBody } from './events.ts';
+import { hasImages, nextImageSide, withoutLargestImage } from './images.ts';
 import { pause } from './pausing.ts';
 import { recoveryTable, type RecoveryAction } from './recovery.ts';
 import { specOf, type RunState } from './state.ts';
@@ -28,7 +29,7 @@ export function decideFailed(state: RunState, input: ModelFailed, kept: readonly
     return behind(kept, endRun(now, 'interrupted', { ...end, before: [...partial, ...wishes.events], ...cost }));
   }
   const move = input.timed_out === null ? nextMove(now, input) : ({ action: 'fail', site: null, retry_in: null } as const);
-  const events: EventBody[] = [errorEvent(now, input, move, paid), ...wishes.events];
+  const events: EventBody[] = [errorEvent(now, input, move, paid), ...(move.action === 'remove_image' ? [imageRemoved(now, input)] : []), ...wishes.events];
   const after = lookAhead(now, events);
   if (move.action === 'fail') return behind([...kept, ...events], endRun(after, input.timed_out ?? reasonOf(now, input), end));
   const closed = [...kept, ...events, turnEnd(after, input.elapsed_s)];
@@ -74,6 +75,10 @@ function ownMove(state: RunState, input: ModelFailed): Move | null {
       if (budgetSpent(state)) return null;
       return { action: state.reactive_tried ? 'aggressive_snip' : 'reactive_compact', site: 'prompt_too_long', retry_in: 0 };
     }
+    case 'image_too_large': {
+      if (!hasImages(state.transcript.messages)) return null;
+      return { action: nextImageSide(state.image_side) === null ? 'remove_image' : 'shrink_image', site: 'image_too_large', retry_in: 0 };
+    }
     default: return null;
   }
 }
@@ -100,7 +105,7 @@ function modelName(state: RunState): string {
 }
 
 /** Actions that change the request, or the model, do not use up the budget of consecutive errors; refusals for length do. */
-const free: readonly RecoveryAction[] = ['fallback', 'reask', 'continue_prompt', 'enlarge_output'];
+const free: readonly RecoveryAction[] = ['fallback', 'reask', 'continue_prompt', 'enlarge_output', 'shrink_image', 'remove_image'];
 
 /** The cost of a reply that was kept stands on its own event. */
 function errorEvent(state: RunState, input: ModelFailed, move: Move, paid: boolean): EventBody {
@@ -113,6 +118,11 @@ function errorEvent(state: RunState, input: ModelFailed, move: Move, paid: boole
     type: 'error', error_type, model: modelName(state), detail: detail.toWellFormed().slice(0, 2000).toWellFormed(), ...move,
     consecutive_errors: raised, ...(usage === null || paid ? {} : { usage: { ...noUsage, ...usage } }),
   };
+}
+
+function imageRemoved(state: RunState, input: ModelFailed): EventBody {
+  const { generation, messages } = state.transcript;
+  return { type: 'image_removed', generation: generation + 1, reason: input.failure.detail.toWellFormed().slice(0, 500).toWellFormed(), ...withoutLargestImage(messages) };
 }
 
 function reasonOf(state: RunState, input: ModelFailed): StopReason {

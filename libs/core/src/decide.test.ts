@@ -324,6 +324,21 @@ describe('a failure', () => {
     expect(now.consecutive_errors).toBe(0);
   });
 
+  test('for the size of an image: sent smaller, smaller again, then taken out with a note, and never the same twice', () => {
+    const image = { type: 'image' as const, media_type: 'image/png', data: 'A'.repeat(100) };
+    let now = after(given(), [{ type: 'user_message', content: [{ type: 'text', text: 'see' }, image] }, ...asked]);
+    const actions: unknown[] = [];
+    for (const _ of [1, 2, 3]) {
+      const decision = when(now, failed('image_too_large'));
+      actions.push(decision.events.flatMap((event) => event.type === 'error' ? [event.action] : []));
+      now = after(now, [...decision.events, turn()]);
+    }
+    expect(actions).toEqual([['shrink_image'], ['shrink_image'], ['remove_image']]);
+    expect(now).toMatchObject({ image_side: 768, consecutive_errors: 0, recoveries: { image_too_large: 3 } });
+    expect(now.transcript.messages[1]).toMatchObject({ content: 'see\n[An image was taken out: the model refused it for its size.]' });
+    expect(end(when(now, failed('image_too_large')))).toBe('failed: irrecoverable_error');
+  });
+
   test('by cancel keeps the text so far', () => {
     const input = failed('aborted', { commands: [{ type: 'cancel' }], failure: { error_type: 'aborted', detail: '', retry_after_s: null, partial_text: 'so far', usage: null } });
     const decision = when(state, input);

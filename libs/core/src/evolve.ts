@@ -11,6 +11,7 @@ import type { ErrorEvent, HookSpoke, RunCreated, RunEvent, RunUpdated, StateChan
 import { called, replied, settled } from './evolve-reply.ts';
 import { errorFingerprint } from './fingerprint.ts';
 import { isEnded, mayMove, type PauseReason } from './stop-reason.ts';
+import { nextImageSide } from './images.ts';
 import { rememberError, type RunState } from './state.ts';
 import { append, edited, hostNote, said } from './transcript.ts';
 import { addUsage, asWaste, noUsage, type Usage } from './usage.ts';
@@ -55,7 +56,7 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
     case 'compaction': return {
       ...edited(state, event), recoveries: counted(state, event.site), compact_next: null, ...(event.usage === undefined ? {} : { turn_usage: addUsage(state.turn_usage, event.usage) }) };
     case 'history_repaired': return edited(state, event);
-    case 'image_removed': return { ...edited(state, event), recoveries: counted(state, 'image_too_large') };
+    case 'image_removed': return edited(state, event);
     case 'context_truncated': return {};
     case 'run_updated': return updated(state, event);
     case 'final_response': return { answer: event.text, output: event.output ?? null, checks: event.checks ?? [], candidate: null, pieces: '' };
@@ -134,6 +135,7 @@ function recovered(state: RunState, event: ErrorEvent & { seq: number }): Partia
     case 'continue_prompt': return {
       ...append(state, hostNote(event.seq, 'continue', notes.continue)), pieces: state.candidate ?? state.pieces, candidate: null,
       continuations: state.continuations + 1 };
+    case 'shrink_image': return { image_side: nextImageSide(state.image_side) };
     case 'enlarge_output': return { output_room: state.output_room * 2, continuations: state.continuations + 1 };
     case 'reactive_compact': return { compact_next: 'reactive', reactive_tried: true };
     case 'aggressive_snip': return { compact_next: 'aggressive', reactive_tried: false };

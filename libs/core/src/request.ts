@@ -17,6 +17,8 @@ export interface ModelRequest {
   readonly system: string;
   readonly messages: readonly Message[];
   readonly tools: readonly ToolDefinition[];
+  /** Pixels of an image's longer side at most; null or absent = as it is. */
+  readonly image_side?: number | null;
 }
 
 export function modelRequest(state: RunState, model: ModelSpec): ModelRequest {
@@ -26,6 +28,7 @@ export function modelRequest(state: RunState, model: ModelSpec): ModelRequest {
     model: withRoom(model, state.output_room), system: systemText(state),
     messages: protocol === 'json_action' ? messages.map(asText) : messages,
     tools: protocol === 'native' && model.supports_tools ? state.tools ?? [] : [],
+    image_side: state.image_side,
   };
 }
 

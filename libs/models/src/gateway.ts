@@ -8,6 +8,7 @@ import type { ErrorType, ModelFailure } from '@treadle/core';
 import type { Clock, ModelCall, ModelGateway, ModelOutcome } from '@treadle/engine';
 import { redact, secretsOf } from './failure/redact.ts';
 import { createHttpFetch } from './http/http-fetch.ts';
+import { withSmallerImages } from './shrink-images.ts';
 import type { ModelConnection, Provider, ProviderFailure, ProviderOutcome, ProviderRegistry } from './provider.ts';
 import { builtInProviders } from './providers/registry.ts';
 import { createWatch, verdictText, type Verdict } from './watch.ts';
@@ -55,7 +56,7 @@ export function createModelGateway(options: ModelGatewayOptions): ClosableModelG
       const early = watch.verdict();
       if (early !== null) return failure(named(early), { partial: '', connection });
       const outcome = await settled(provider.call({
-        request: call.request, connection, signal: watch.signal, onText, onProgress: watch.progress, fetch, nowMs,
+        request: await withSmallerImages(call.request), connection, signal: watch.signal, onText, onProgress: watch.progress, fetch, nowMs,
       }));
       const verdict = watch.verdict();
       // A reply that is whole is worth more than the limit it met in the same moment; a caller that has gone wants neither.
