@@ -95,6 +95,16 @@ describe('json_action', () => {
     expect(ended(decision)).toBe('goes on: hand_over');
   });
 
+  test('what was paused before it was read does not become an answer either', () => {
+    const said = decide(state, { type: 'model_replied', reply: interpreted(state, reply({ text: 'no JSON' })), judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [{ type: 'pause' }] });
+    const paused = fold(state, said);
+    expect(paused.status).toBe('paused');
+    const resumed = decide(paused, {
+      type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, begun: [], judgement: noJudgement, tools: null, tool_problems: [], commands: [{ type: 'resume' }] });
+    expect(resumed.events.find((event) => event.type === 'validation_error')).toMatchObject({ error_type: 'json_syntax' });
+    expect(fold(paused, resumed)).toMatchObject({ status: 'running', answer: null });
+  });
+
   test('an empty final answer counts as an empty reply', () => {
     let now = state;
     for (const _ of [1, 2]) {

@@ -29,18 +29,16 @@ export function decideAnswer(state: RunState, input: ModelReplied, events: Event
   const now = lookAhead(state, events);
   const end: EndOptions = { elapsed_s: input.elapsed_s, turn_open: true };
   if (wishes.cancel) return behind(events, endRun(now, 'interrupted', { ...end, before: wishes.events }));
-  const problem = actionProblem(state, input.reply);
-  if (problem !== null) return behind(events, feedback(now, problem, end, wishes.events));
   if (wishes.events.length > 0 || wishes.pause) {
     const closed = [...events, ...wishes.events, turnEnd(now, input.elapsed_s)];
     return wishes.pause ? pause(closed) : { events: closed, effect: { type: 'hand_over', delay_ms: 0 } };
   }
-  return behind(events, judged(now, answerOf(state, input.reply), { judgement: input.judgement, end }));
+  return behind(events, judged(now, { judgement: input.judgement, end }));
 }
 
 /** The answer was there when the run was paused. */
 export function finishAnswer(state: RunState, judgement: Judgement, events: readonly EventBody[]): Decision {
-  return behind(events, judged(state, answerIn(state, state.candidate ?? ''), { judgement, end: { elapsed_s: 0, turn_open: false } }));
+  return behind(events, judged(state, { judgement, end: { elapsed_s: 0, turn_open: false } }));
 }
 
 function behind(events: readonly EventBody[], decision: Decision): Decision {
@@ -49,14 +47,18 @@ function behind(events: readonly EventBody[], decision: Decision): Decision {
 
 interface Judged { readonly judgement: Judgement; readonly end: EndOptions }
 
-function judged(state: RunState, text: string, { judgement, end }: Judged): Decision {
+/** Of the text that the state holds as its candidate. */
+function judged(state: RunState, { judgement, end }: Judged): Decision {
+  const problem = actionProblem(state);
+  if (problem !== null) return feedback(state, problem, end);
+  const text = answerIn(state, state.candidate ?? '');
   const { events: spoken, goesOn } = hookEvents(state, judgement);
   if (goesOn) return goOn(state, spoken, end);
   const failed = judgement.checks.filter((check) => check.mode === 'enforce' && !check.ok);
   const [first] = failed;
   if (first !== undefined) {
     const words = failed.map((check) => check.feedback).join('\n');
-    return behind(spoken, feedback(state, { validator_name: first.name, error_type: first.error_type, feedback: words }, end, []));
+    return behind(spoken, feedback(state, { validator_name: first.name, error_type: first.error_type, feedback: words }, end));
   }
   const checks = judgement.checks.map(({ name, ok, detail }) => ({ name, ok, detail }));
   const final: EventBody = {
@@ -77,20 +79,21 @@ function hookEvents(state: RunState, { hooks }: Judgement): { readonly events: E
 
 interface Rejection { readonly validator_name: string; readonly error_type: string; readonly feedback: string }
 
-function actionProblem(state: RunState, reply: ModelReply): Rejection | null {
-  const { action } = reply;
-  if (action?.type === 'problem') return { validator_name: 'action_parse', error_type: action.error_type, feedback: action.feedback };
-  if (action?.type !== 'answer' || answerOf(state, reply).trim() !== '') return null;
+function actionProblem(state: RunState): Rejection | null {
+  if (specOf(state).protocol !== 'json_action') return null;
+  const action = parseAction(state.candidate ?? '', state.tools ?? []);
+  if (action.type === 'problem') return { validator_name: 'action_parse', error_type: action.error_type, feedback: action.feedback };
+  if (action.type !== 'answer' || action.text.trim() !== '') return null;
   return { validator_name: 'action_parse', error_type: 'non_empty_final_answer', feedback: 'The field "final_answer" must not be empty.' };
 }
 
 /** The model tries again, as often as it may. */
-function feedback(state: RunState, { validator_name, error_type, feedback: words }: Rejection, end: EndOptions, before: readonly EventBody[]): Decision {
+function feedback(state: RunState, { validator_name, error_type, feedback: words }: Rejection, end: EndOptions): Decision {
   const empty = error_type === 'non_empty_final_answer';
   const left = empty ? state.limits.max_reasks - state.reasks : state.limits.max_retries - state.retries;
   const event: EventBody = { type: 'validation_error', validator_name, error_type, feedback: words.toWellFormed(), retries_left: Math.max(0, left - 1) };
-  if (left <= 0) return endRun(state, empty ? 'empty_answer' : 'validation_retries', { ...end, before: [...before, event] });
-  return goOn(state, [...before, event], end);
+  if (left <= 0) return endRun(state, empty ? 'empty_answer' : 'validation_retries', { ...end, before: [event] });
+  return goOn(state, [event], end);
 }
 
 function goOn(state: RunState, events: readonly EventBody[], end: EndOptions): Decision {

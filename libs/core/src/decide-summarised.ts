@@ -15,7 +15,8 @@ export function decideSummarised(state: RunState, input: Summarised): Decision {
   const wishes = wishesOf(input.commands);
   if (wishes.cancel) return endRun(state, 'interrupted', { elapsed_s: input.elapsed_s, turn_open: state.turn_open, before: wishes.events });
   if (input.purpose.type === 'limit') {
-    // Resumed later, the limit is still reached: a pause changes nothing about the end.
+    // Resumed later, the limit is still reached, and the run ends then.
+    if (wishes.pause) return pause(wishes.events);
     return { events: [...wishes.events, ...atLimit(lookAhead(state, wishes.events), input.purpose.reason, input)], effect: { type: 'end_run' } };
   }
   const events: EventBody[] = [...wishes.events, ...summaryEvents(state, input.purpose.site, input)];
