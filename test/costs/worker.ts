@@ -38,7 +38,7 @@ export async function startCostWorker(options: CostOptions): Promise<CostWorker>
   const deps: TurnDeps = {
     store, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held: new HeldRuns(store),
     increments: new IncrementWriter({ store, random }), archive: { putBlob: () => Promise.resolve('') },
-    judge: { judge: () => noJudgement },
+    judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
     models: { call: async (call) => {
       await options.onModelCall?.(call);
       return { type: 'replied', reply: replyTo(call, options) };

@@ -22,7 +22,7 @@ async function world(parts: Parts) {
   const turns = parts.wrap?.(store) ?? store;
   const held = new HeldRuns(store);
   const deps: TurnDeps = {
-    store: turns, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held, judge: { judge: () => noJudgement },
+    store: turns, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held, judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
     archive: { putBlob: () => Promise.resolve('b') }, increments: new IncrementWriter({ store: turns, random }, { firstMs: 5, maxMs: 10 }),
     models: { call: async (call) => ({ type: 'replied', reply: await parts.model(call) }) },
     tools: {

@@ -175,7 +175,7 @@ export class Worker {
     return {
       store, clock: world.clock, random: world.random, warm: this.#warm, worker: 'w', limits: { poison: 100, nudges: 5 },
       archive: { putBlob: () => Promise.resolve('blob') }, increments: new IncrementWriter({ store, random: world.random }), held: new HeldRuns(store),
-      judge: { judge: () => noJudgement },
+      judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
       models: { call: ({ request }) => this.#gate(() => {
         world.requests.push([...request.messages]);
         return Promise.resolve({ type: 'replied', reply: world.reply(request.messages) });

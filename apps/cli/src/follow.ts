@@ -68,6 +68,7 @@ function lineOf(event: RunEvent): string | null {
     case 'validation_error': return `  again  ${event.validator_name} (${event.error_type}): ${clip(event.feedback, 120)}`;
     case 'stop_hook': return event.decision === 'skipped' || event.prompt === '' ? null : `  hook   ${event.hook} → ${event.decision}: ${clip(event.prompt, 120)}`;
     case 'compaction': return `  room   ${event.level}: ${event.tokens_before} → ${event.tokens_after} tokens`;
+    case 'session_history': return `  goes on from ${event.from_run_id} (${event.messages.length} messages)`;
     case 'history_repaired': return `  repair ${event.problem}`;
     case 'context_truncated': return `  warn   ${event.model} counted ${event.counted_tokens} tokens of about ${event.estimated_tokens}`;
     case 'image_removed': return `  image  removed: ${event.reason}`;

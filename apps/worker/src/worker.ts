@@ -4,10 +4,10 @@
  * Owns: its connections, the runs in its hands, its ticks. States: running → draining → stopped.
  * Holds nothing between jobs that another worker could not find in the store.
  */
-import type { RunEvent, RunState } from '@treadle/core';
+import { initialState, restoreState, type Message, type RunEvent, type RunState } from '@treadle/core';
 import { functionTools, hookFunctions, mcpServers, modelConnections, toolPolicies, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
-  archiveDue, executeTurn, finishRun, HeldRuns, IncrementWriter, WarmRuns, type Archive, type ArchiveDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
+  archiveDue, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, WarmRuns, type Archive, type ArchiveDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { createAnswerJudge } from '@treadle/judgement';
@@ -93,7 +93,7 @@ function turnDeps(setup: WorkerSetup, parts: Parts): ModelDeps {
     judge: createAnswerJudge({ hooks: hookFunctions(setup.config), validators: validatorFunctions(setup.config) }, {
       onSkipped: (skipped) => { setup.logger.warn(skipped, 'a stop hook was skipped'); },
     }),
-    increments: new IncrementWriter({ store: parts.store, random }),
+    increments: new IncrementWriter({ store: parts.store, random }), history: (run_id) => transcriptOf(parts, run_id),
     limits: { poison: setup.poisonLimit, nudges: 5 },
     onCommitted: (events, state) => {
       for (const event of events) {
@@ -106,6 +106,13 @@ function turnDeps(setup: WorkerSetup, parts: Parts): ModelDeps {
 
 function contextOf(state: RunState) {
   return { agent: state.agent, chain: state.spec?.chain.name ?? '', model: state.model, tools: (state.tools ?? []).map((tool) => tool.name) };
+}
+
+/** What a run has said: from the store while it is there, else folded from the archive. */
+async function transcriptOf({ store, archive }: Pick<Parts, 'store' | 'archive'>, run_id: string): Promise<readonly Message[]> {
+  const snapshot = await store.read(run_id);
+  const state = snapshot === null ? await foldLog({ store, archive }, run_id) : restoreState(initialState, snapshot.stored);
+  return state.transcript.messages.map(({ seq: _, ...message }) => message);
 }
 
 /** A call is bounded by its turn; this is the watchdog's last resort. */

@@ -25,6 +25,9 @@ export interface RunRequest {
   readonly tags?: readonly string[];
   readonly priority?: number;
   readonly run_at?: string;
+  /** The run goes on from what the session has said. */
+  readonly session_id?: string;
+  readonly on_busy?: 'reject' | 'queue' | 'interrupt' | 'steer';
 }
 
 /** The run as the API answers it (contract, section 5). */

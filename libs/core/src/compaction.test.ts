@@ -12,7 +12,7 @@ import { noJudgement, type Decision, type TurnInput } from './turn-input.ts';
 import { noUsage } from './usage.ts';
 
 const claimed: TurnInput = {
-  type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, begun: [], judgement: noJudgement, tools: null, tool_problems: [], commands: [] };
+  type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, begun: [], judgement: noJudgement, history: null, tools: null, tool_problems: [], commands: [] };
 const turnEnded: EventBody = { type: 'turn_end', duration: 0, usage: noUsage };
 const turnBegun: EventBody = { type: 'turn_start', attempt: 1, worker: 'w' };
 

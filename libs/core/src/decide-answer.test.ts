@@ -100,7 +100,7 @@ describe('json_action', () => {
     const paused = fold(state, said);
     expect(paused.status).toBe('paused');
     const resumed = decide(paused, {
-      type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, begun: [], judgement: noJudgement, tools: null, tool_problems: [], commands: [{ type: 'resume' }] });
+      type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, begun: [], judgement: noJudgement, history: null, tools: null, tool_problems: [], commands: [{ type: 'resume' }] });
     expect(resumed.events.find((event) => event.type === 'validation_error')).toMatchObject({ error_type: 'json_syntax' });
     expect(fold(paused, resumed)).toMatchObject({ status: 'running', answer: null });
   });

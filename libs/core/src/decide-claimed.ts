@@ -4,6 +4,7 @@
 import { wishesOf } from './command.ts';
 import { finishAnswer } from './decide-answer.ts';
 import { callModel } from './decide-call.ts';
+import { boundedHistory } from './history.ts';
 import { lookAhead } from './codec.ts';
 import { closingResults, endRun, turnEnd, type EndOptions } from './ending.ts';
 import type { EventBody } from './events.ts';
@@ -52,7 +53,13 @@ function takeOver(state: RunState, input: TurnClaimed): Decision {
 function newTurn(state: RunState, input: TurnClaimed): Decision {
   const due = limitDue(state);
   if (due !== null) return endRun(state, due, { elapsed_s: 0, turn_open: false });
-  return callModel(state, [...pinning(input), { type: 'turn_start', attempt: 1, worker: input.worker }]);
+  return callModel(state, [...history(state, input), ...pinning(input), { type: 'turn_start', attempt: 1, worker: input.worker }]);
+}
+
+function history(state: RunState, input: TurnClaimed): EventBody[] {
+  if (input.history === null || state.turn_number > 0 || state.history_from !== null) return [];
+  const { from_run_id, messages } = input.history;
+  return [{ type: 'session_history', from_run_id, generation: state.transcript.generation + 1, messages: boundedHistory(messages) }];
 }
 
 function pinning(input: TurnClaimed): EventBody[] {

@@ -11,7 +11,7 @@ import { noJudgement, type Decision, type TurnInput } from './turn-input.ts';
 import { noUsage, type Usage } from './usage.ts';
 
 const claimed: TurnInput = {
-  type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, begun: [], judgement: noJudgement, tools: null, tool_problems: [], commands: [] };
+  type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, begun: [], judgement: noJudgement, history: null, tools: null, tool_problems: [], commands: [] };
 const ended: EventBody = { type: 'turn_end', duration: 1, usage: noUsage };
 const used = (over: Partial<Usage>): Usage => ({ ...noUsage, ...over });
 const add = (state: RunState, ...bodies: EventBody[]): RunState => bodies.reduce((now, body) => evolve(now, stamp(now, body, 1, now.epoch)), state);

@@ -41,7 +41,7 @@ const pinned: EventBody = { type: 'tools_changed', tools: [tool('look'), tool('w
 const asked: EventBody[] = [running, pinned, turn()];
 
 const claimed = (over: Partial<TurnInput & { type: 'turn_claimed' }> = {}): TurnInput => ({
-  type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, judgement: noJudgement, begun: [], tools: null, tool_problems: [], commands: [], ...over });
+  type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, judgement: noJudgement, history: null, begun: [], tools: null, tool_problems: [], commands: [], ...over });
 const reply = (over: Partial<ModelReply> = {}): ModelReply => ({
   text: '', thinking: '', provider_data: null, calls: [], finish: 'stop', finish_raw: 'stop', usage: noUsage, ...over });
 const replied = (said: Partial<ModelReply>, commands: Command[] = []): TurnInput => ({

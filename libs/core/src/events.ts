@@ -5,7 +5,7 @@
 import type { AgentSpec, HookDecision, ParallelClass, ToolDefinition } from './agent-spec.ts';
 import type { ErrorType } from './error-type.ts';
 import type { Limits } from './limits.ts';
-import type { Content } from './message.ts';
+import type { Content, Message } from './message.ts';
 import type { RecoveryAction, RecoverySite } from './recovery.ts';
 import type { EndStatus, PauseReason, RunStatus, StopReason } from './stop-reason.ts';
 import type { Usage } from './usage.ts';
@@ -173,6 +173,9 @@ export interface Compaction extends TranscriptEdit {
   readonly usage?: Usage;
 }
 
+/** What the session's runs before this one have said; stands before the run's own messages. */
+export interface SessionHistory { readonly type: 'session_history'; readonly from_run_id: string; readonly generation: number; readonly messages: readonly Message[] }
+
 /** The transcript was not fit to be sent, and was mended. */
 export interface HistoryRepaired extends TranscriptEdit { readonly type: 'history_repaired'; readonly generation: number; readonly problem: string }
 
@@ -199,7 +202,7 @@ export interface RunEnd { readonly type: 'run_end'; readonly status: EndStatus; 
 export type EventBody =
   | RunCreated | UserMessage | StateChange | TurnStart | ModelRequested | AssistantText | AssistantThinking | ToolUse
   | ToolResult | MaxIterations | ToolsChanged | ErrorEvent | Steered | FinalResponse | TurnEnd | RunEnd
-  | ValidationFailed | Compaction | HistoryRepaired | ContextTruncated | ImageRemoved | HookSpoke | RunUpdated;
+  | ValidationFailed | Compaction | HistoryRepaired | ContextTruncated | ImageRemoved | HookSpoke | RunUpdated | SessionHistory;
 
 export type EventType = EventBody['type'];
 export type RunEvent = EventBody & Envelope;
@@ -208,5 +211,5 @@ export type RunEvent = EventBody & Envelope;
 export const eventTypes = Object.keys({
   run_created: 1, user_message: 1, state_change: 1, turn_start: 1, model_request: 1, assistant_text: 1, assistant_thinking: 1,
   tool_use: 1, tool_result: 1, max_iterations: 1, tools_changed: 1, error: 1, steer: 1, final_response: 1, turn_end: 1, run_end: 1,
-  validation_error: 1, compaction: 1, history_repaired: 1, context_truncated: 1, image_removed: 1, stop_hook: 1, run_updated: 1,
+  validation_error: 1, compaction: 1, history_repaired: 1, context_truncated: 1, image_removed: 1, stop_hook: 1, run_updated: 1, session_history: 1,
 } satisfies Record<EventType, 1>) as EventType[];

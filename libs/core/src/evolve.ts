@@ -7,7 +7,7 @@
  * Increments (`assistant_text`, not final) change nothing but `last_seq`, `last_ts` and `epoch`.
  */
 import { assertNever, InvariantBroken } from './assert-never.ts';
-import type { ErrorEvent, HookSpoke, RunCreated, RunEvent, RunUpdated, StateChange, TurnEnd, ValidationFailed } from './events.ts';
+import type { ErrorEvent, HookSpoke, RunCreated, RunEvent, RunUpdated, SessionHistory, StateChange, TurnEnd, ValidationFailed } from './events.ts';
 import { called, replied, settled } from './evolve-reply.ts';
 import { errorFingerprint } from './fingerprint.ts';
 import { isEnded, mayMove, type PauseReason } from './stop-reason.ts';
@@ -57,6 +57,7 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
       ...edited(state, event), recoveries: counted(state, event.site), compact_next: null, ...(event.usage === undefined ? {} : { turn_usage: addUsage(state.turn_usage, event.usage) }) };
     case 'history_repaired': return edited(state, event);
     case 'image_removed': return edited(state, event);
+    case 'session_history': return withHistory(state, event);
     case 'context_truncated': return {};
     case 'run_updated': return updated(state, event);
     case 'final_response': return { answer: event.text, output: event.output ?? null, checks: event.checks ?? [], candidate: null, pieces: '' };
@@ -99,6 +100,12 @@ function turnEnded(state: RunState, event: TurnEnd): Partial<RunState> {
     turn_open: false, attempt: 0, turn_usage: noUsage, calls: [],
     active_s: state.active_s + event.duration, usage: addUsage(state.usage, event.usage),
   };
+}
+
+/** Earlier messages have no event in this log: they are named by negative numbers, in order. */
+function withHistory(state: RunState, event: SessionHistory): Partial<RunState> {
+  const earlier = event.messages.map((message, index) => ({ ...message, seq: index - event.messages.length }));
+  return { history_from: event.from_run_id, transcript: { generation: event.generation, messages: [...earlier, ...state.transcript.messages] } };
 }
 
 /** A reply's cost, and what it says about our estimates of the model that gave it. */

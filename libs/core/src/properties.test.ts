@@ -93,7 +93,7 @@ function play(course: readonly Happening[]): RunEvent[] {
 function claimed(state: RunState, now: Happening): TurnInput {
   return {
     type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, tools: state.tools === null ? tools : null, tool_problems: [],
-    begun: results(state, now), judgement: noJudgement, commands: [],
+    begun: results(state, now), judgement: noJudgement, history: null, commands: [],
   };
 }
 

@@ -105,6 +105,8 @@ export interface RunState {
   readonly reactive_tried: boolean;
   /** Providers' counts over our estimates, by model; 1 until one has come. */
   readonly calibration: Readonly<Record<string, number>>;
+  /** The run of the session whose transcript this one goes on from. */
+  readonly history_from: string | null;
   /** Images are sent with this many pixels at their longer side at most, since the model has refused larger ones; null = as they are. */
   readonly image_side: number | null;
   /** Of the request under way. */
@@ -139,7 +141,7 @@ export const initialState: RunState = {
   status: 'queued', stop_reason: null, pause_reason: null, answer: null, output: null, checks: [], partial: null, error: null,
   tools: null, turn_number: 0, attempt: 0, turn_open: false, calls: [], waiting_messages: [], candidate: null,
   pieces: '', continuations: 0, output_room: 1, extra_turns: 0, retries: 0, call_prints: [], loop_noted: false, error_prints: [],
-  compact_next: null, reactive_tried: false, calibration: {}, image_side: null, estimated_tokens: 0,
+  compact_next: null, reactive_tried: false, calibration: {}, image_side: null, history_from: null, estimated_tokens: 0,
   tool_calls: 0, invalid_calls: 0, reasks: 0, consecutive_errors: 0, model_errors: 0, position: 0, tried: [], model: null,
   usage: noUsage, turn_usage: noUsage, active_s: 0, recoveries: {}, retired_ids: [], transcript: { generation: 1, messages: [] },
 };

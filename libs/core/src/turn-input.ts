@@ -89,6 +89,8 @@ export interface TurnClaimed extends Told {
   readonly begun: readonly SettledCall[];
   /** The tools to pin; null when the run has them. */
   readonly tools: readonly ToolDefinition[] | null;
+  /** What the session has said before; null where there is nothing, or the run has it. */
+  readonly history: { readonly from_run_id: string; readonly messages: readonly Message[] } | null;
   /** Of the answer that was there when the run was paused. */
   readonly judgement: Judgement;
   /** What could not be asked for tools. */

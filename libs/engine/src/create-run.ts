@@ -18,6 +18,10 @@ export interface NewRun {
   readonly priority: number;
   /** ISO 8601, or null for at once. */
   readonly run_at: string | null;
+  /** Null begins a session of the run's own. */
+  readonly session_id?: string | null;
+  /** What happens while the session's current run has not ended. Default `reject`. */
+  readonly when_busy?: 'reject' | 'queue';
 }
 
 export interface CreateDeps {
@@ -42,7 +46,8 @@ export interface CreateOptions {
 /** Throws when the store's answer is unclear: asking again with the same id tells. */
 export async function createRun(deps: CreateDeps, run: NewRun, options: CreateOptions): Promise<{ reply: CreateReply; state: RunState }> {
   const shard = Number.parseInt(options.run_id.slice(-2), 16);
-  const session_id = idIn('ses', shard, deps.random.uuid());
+  const joins = run.session_id ?? null;
+  const session_id = joins ?? idIn('ses', shard, deps.random.uuid());
   const bodies: EventBody[] = [
     {
       type: 'run_created', agent: run.spec.name, agent_version: run.agent_version, agent_spec: run.spec, session_id, parent_run_id: null,
@@ -60,6 +65,7 @@ export async function createRun(deps: CreateDeps, run: NewRun, options: CreateOp
   });
   const reply = await deps.store.create({
     run_id: options.run_id, tenant: run.tenant, agent: run.spec.name, tags: run.tags, priority: run.priority, events, last_ts: state.last_ts,
+    session: { id: session_id, mode: joins === null ? 'new' : 'join', when_busy: run.when_busy ?? 'reject' },
     changes: stateChanges(initialState, state), run_at_ms: run.run_at === null ? null : Date.parse(run.run_at), not_after_ms: options.not_after_ms,
   });
   return { reply, state };

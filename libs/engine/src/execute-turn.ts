@@ -7,7 +7,7 @@
  * E4  Any delivery at any time is harmless and makes progress: what is there is read from the claim, never remembered.
  * E5  Nothing here sleeps to wait: a wait is a commit that ends the delivery.
  */
-import { answerIn, answerOf, assertNever, decide, initialState, interpreted, noJudgement, restoreState, specOf, type Decision, type Judgement, type RunState, type TurnInput } from '@treadle/core';
+import { answerIn, answerOf, assertNever, decide, initialState, interpreted, noJudgement, restoreState, specOf, type Decision, type Judgement, type Message, type RunState, type TurnInput } from '@treadle/core';
 import { callModel, summarise } from './call-model.ts';
 import type { HeldRuns } from './held-runs.ts';
 import { RunHold, type HoldDeps } from './hold.ts';
@@ -23,6 +23,8 @@ export interface TurnDeps extends HoldDeps {
   readonly models: ModelGateway;
   readonly tools: ToolRunner;
   readonly judge: AnswerJudge;
+  /** What a run has said, wherever it is kept; empty where nobody knows it any more. */
+  readonly history: (run_id: string) => Promise<readonly Message[]>;
   readonly archive: Pick<Archive, 'putBlob'>;
   readonly increments: IncrementWriter;
   readonly held: HeldRuns;
@@ -122,8 +124,9 @@ async function leave(deps: TurnDeps, hold: RunHold): Promise<TurnOutcome> {
 async function claimedInput(deps: TurnDeps, { hold, claimed }: Held, calls: ToolCalls): Promise<TurnInput> {
   const pinned = hold.state.tools !== null || specOf(hold.state).tools.length === 0;
   const catalogue = pinned ? null : await deps.tools.catalogue(specOf(hold.state));
+  const from = hold.state.turn_number === 0 && hold.state.history_from === null ? claimed.session_last : null;
   return {
-    type: 'turn_claimed', worker: deps.worker, deliveries: claimed.deliveries, poison_limit: deps.limits.poison, nudges: claimed.nudges,
+    type: 'turn_claimed', worker: deps.worker, history: from === null ? null : { from_run_id: from, messages: await deps.history(from) }, deliveries: claimed.deliveries, poison_limit: deps.limits.poison, nudges: claimed.nudges,
     nudge_limit: deps.limits.nudges, wait_ms: claimed.wait_ms, begun: calls.begunEarlier(),
     judgement: hold.state.candidate === null ? noJudgement : judge(deps, hold.state, answerIn(hold.state, hold.state.candidate)), tools: catalogue?.tools ?? null, tool_problems: catalogue?.problems ?? [], commands: [],
   };

@@ -6,7 +6,7 @@ export type { Job, JobConsumer, JobHandler, JobOutcome } from './ports/job-queue
 export type { ModelCall, ModelGateway, ModelOutcome } from './ports/model-gateway.ts';
 export { StoreAway } from './ports/run-store.ts';
 export type {
-  Append, AppendReply, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, EventRange, InboxEntry,
+  Append, AppendReply, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
   LedgerWrite, ListRuns, Next, PumpReply, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredState, StoreUpkeep, TurnStore,
   WatchReply, WatchRequest,
 } from './ports/run-store.ts';

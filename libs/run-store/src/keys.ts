@@ -5,6 +5,7 @@
  * Per run    ctl (hash: control record) · state (hash: the fold's fields) · events (stream, id = seq-0) · messages (list)
  *            ledger (hash: tool_use_id → entry) · inbox (list) · commands (zset: accepted command ids by number, bounded)
  * Per shard  due (zset: waiting runs by time) · held (zset: runs that have a job, by when to look again) · to_archive (zset)
+ *            session:<id> (hash: tenant, current, last) · session-queue:<id> (list: runs that wait for their session)
  *            feed (stream, dense ids n-0) · feed_n (its counter) · expiring (zset: "run tenant" by time) · index of a tenant (zset)
  * Elsewhere  reservations of idempotency keys, each in a slot of its own
  */
@@ -23,9 +24,13 @@ export interface Keys {
   inbox(run_id: string): string;
   feed(shard: number): string;
   index(shard: number, tenant: string): string;
+  session(session_id: string): string;
+  sessionQueue(session_id: string): string;
   /** Spellings for scripts that find names themselves; `*` stands for the name. */
   ctlSpelling(shard: number): string;
   indexSpelling(shard: number): string;
+  sessionSpelling(shard: number): string;
+  sessionQueueSpelling(shard: number): string;
   reservation(tenant: string, key: string): string;
 }
 
@@ -47,6 +52,10 @@ export function createKeys(prefix: string): Keys {
     inbox: (run_id) => ofRun(run_id, 'inbox'),
     feed: (shard) => `${base(shard)}feed`,
     index: (shard, tenant) => `${base(shard)}index:${tenant}`,
+    session: (id) => `${base(shardOf(id))}session:${id}`,
+    sessionQueue: (id) => `${base(shardOf(id))}session-queue:${id}`,
+    sessionSpelling: (shard) => `${base(shard)}session:*`,
+    sessionQueueSpelling: (shard) => `${base(shard)}session-queue:*`,
     ctlSpelling: (shard) => `${base(shard)}run:*:ctl`,
     indexSpelling: (shard) => `${base(shard)}index:*`,
     reservation: (tenant, key) => `{${prefix}:idem:${createHash('sha256').update(JSON.stringify([tenant, key])).digest('hex')}}`,

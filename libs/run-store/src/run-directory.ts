@@ -8,6 +8,9 @@ import type { StoreParts } from './store-parts.ts';
 /** Accepted command ids that are remembered per run; twice what an inbox holds. */
 const commandIdsKept = 2000;
 
+/** A session that nobody has used for so long is forgotten. */
+const keepSessionMs = 30 * 24 * 3_600_000;
+
 export function createRunDirectory(parts: StoreParts, now: () => Promise<number>): RunDirectory {
   const { run, keys, jobs, options } = parts;
 
@@ -19,14 +22,20 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
       run_id: request.run_id, tenant: request.tenant, agent: request.agent, tags: JSON.stringify(request.tags), priority: request.priority,
       last_ts: String(request.last_ts), generation: String(changes.generation), run_at_ms: request.run_at_ms ?? undefined,
       not_after_ms: request.not_after_ms, grace_ms: options.graceMs, archive_after_ms: options.archiveAfterMs,
+      session: request.session.id, session_mode: request.session.mode, when_busy: request.session.when_busy, keep_session_ms: keepSessionMs,
       counts: { events: events.length, fields: fields.length, messages: changes.messages.length },
     };
     const reply = asReply(await run('create', {
-      keys: [...keys.run(request.run_id), keys.index(shard, request.tenant), ...jobs.keys(shard)],
-      args: [JSON.stringify(header), ...events, ...fields, ...changes.messages],
+      keys: [
+        ...keys.run(request.run_id), keys.index(shard, request.tenant), keys.session(request.session.id), keys.sessionQueue(request.session.id),
+        ...jobs.keys(shard),
+      ],
+      args: [JSON.stringify(header), keys.ctlSpelling(shard), ...events, ...fields, ...changes.messages],
     }));
     switch (reply[0]) {
-      case 'created': case 'exists': case 'too_late': return { type: reply[0] };
+      case 'created': return { type: 'created', behind: (reply[1] as string) === '' ? null : reply[1] as string };
+      case 'session_busy': return { type: 'session_busy', run_id: reply[1] as string };
+      case 'exists': case 'too_late': case 'session_missing': return { type: reply[0] };
       default: throw unknownReply('create', reply);
     }
   }

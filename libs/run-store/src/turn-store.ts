@@ -11,13 +11,13 @@ export function createTurnStore(parts: StoreParts): TurnStore {
     const { n, claim_id, held } = request;
     // Absent, not null: cjson's null counts as true.
     const body = JSON.stringify({ n, claim_id, held: held ?? undefined });
-    const reply = asReply(await run('claim', { keys: keys.run(request.run_id), args: [body] }));
+    const reply = asReply(await run('claim', { keys: keys.run(request.run_id), args: [body, keys.sessionSpelling(shardOf(request.run_id))] }));
     switch (reply[0]) {
       case 'missing': case 'stale': case 'ended': return { type: reply[0] };
       case 'claimed': return {
         type: 'claimed', epoch: Number(reply[1]), last_seq: Number(reply[2]), deliveries: Number(reply[3]), nudges: Number(reply[4]),
         wait_ms: Number(reply[5]), inbox_in: Number(reply[6]), inbox: inboxOf(reply[7] as unknown[]), ledger: ledgerOf(reply[8] as unknown[]),
-        stored: storedOf(reply[9]),
+        stored: storedOf(reply[9]), session_last: (reply[10] as string) === '' ? null : reply[10] as string,
       };
       default: throw unknownReply('claim', reply);
     }
@@ -58,7 +58,9 @@ export function createTurnStore(parts: StoreParts): TurnStore {
       await run('hand_back', { keys: keys.run(run_id), args: [JSON.stringify({ epoch, claim_id })] });
     },
     finished: async (run_id) => {
-      await run('finished', { keys: keys.run(run_id), args: [run_id] });
+      const shard = shardOf(run_id);
+      const spellings = [keys.sessionSpelling(shard), keys.sessionQueueSpelling(shard), keys.ctlSpelling(shard)];
+      await run('finished', { keys: [...keys.run(run_id), ...jobs.keys(shard)], args: [run_id, ...spellings, options.graceMs] });
     },
   };
 }

@@ -20,6 +20,8 @@ export interface AskedCommand {
   readonly run_id: string;
   readonly command: Command;
   readonly idempotencyKey: string | undefined;
+  /** Where the caller knows what makes two requests the same command. */
+  readonly commandId?: string;
 }
 
 /** The run as it is once the command is durable. */
@@ -32,7 +34,7 @@ export async function commandRun(context: ApiContext, asked: AskedCommand): Prom
   if (isEnded(found.view.status) && (found.from === 'archive' || idempotencyKey === undefined)) throw refused(found.view.status);
   if (found.from === 'store') checkCommand(found.state, command);
   const not_after_ms = await store.now() + context.settings.notAfterMs;
-  const command_id = idempotencyKey === undefined ? context.deps.random.uuid() : await reservedId(store, asked, { key: idempotencyKey, not_after_ms });
+  const command_id = idempotencyKey === undefined ? asked.commandId ?? context.deps.random.uuid() : await reservedId(store, asked, { key: idempotencyKey, not_after_ms });
   const reply = await store.command({ run_id, command_id, command, not_after_ms }).catch((error: unknown) => { throw unclear(error); });
   switch (reply.type) {
     case 'accepted': return (await now({ store, archive }, asked)) ?? found.view;
@@ -84,5 +86,5 @@ function tooLate(): Problem {
 
 function unclear(error: unknown): unknown {
   if (!(error instanceof StoreUnavailable) || !error.sent) return error;
-  return outcomeUnknown('The store did not say whether the command was accepted. Look at the run, or ask again with the same Idempotency-Key.');
+  return outcomeUnknown('The store did not say whether the command was accepted. Look at the run, or ask again with the same Idempotency-Key.', error);
 }

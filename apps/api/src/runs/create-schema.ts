@@ -1,6 +1,6 @@
 /** What may be asked of a new run, and what a later release will take: that is named as such and refused. */
 import { limitRules } from '@treadle/config';
-import { limitNames, limitsNotSupported, utf8Length, type LimitName } from '@treadle/core';
+import { isId, limitNames, limitsNotSupported, utf8Length, type LimitName } from '@treadle/core';
 import { z } from 'zod';
 
 /** Decoded bytes of one image. */
@@ -17,10 +17,12 @@ const imagePart = z.strictObject({
   }).describe('Base64 without a prefix, at most 5 MiB when decoded.'),
 });
 
+const someInput = 'expected a text, or a list of parts: {"type":"text","text":…} or {"type":"image","media_type":…,"data":…}';
+
 export const inputSchema = z.union([
   z.string(),
   z.array(z.discriminatedUnion('type', [textPart, imagePart])).min(1).max(100),
-]).refine(saysSomething, 'expected some text or an image');
+], { error: (issue) => (issue.input === undefined ? `is missing; ${someInput}` : someInput) }).refine(saysSomething, 'expected some text or an image');
 
 /** The upper end is the agent's business, but for a part, which has one of its own. */
 function limit(name: LimitName) {
@@ -45,7 +47,9 @@ export const createRunSchema = z.strictObject({
   metadata: metadataSchema.default({}),
   tags: tagsSchema.default([]).describe('Repeated ones count once.'),
   priority: z.int().min(1).max(100).default(50).describe('1 is served first.'),
-  run_at: z.iso.datetime({ offset: true }).optional().describe('ISO 8601; a time that has passed means at once.'),
+  run_at: z.iso.datetime({ offset: true }).refine(hasFourDigitYear, 'expected a time in the years 0000 to 9999, UTC').optional().describe('ISO 8601; a time that has passed means at once.'),
+  session_id: z.string().refine((id) => isId('ses', id), 'expected the id of a session').optional().describe('The run goes on from what the session has said.'),
+  on_busy: z.enum(['reject', 'queue', 'interrupt', 'steer']).default('reject').describe('What happens while the session\'s current run has not ended.'),
 });
 
 export type CreateRunBody = z.output<typeof createRunSchema>;
@@ -54,7 +58,7 @@ export const idempotencyKey = z.string().regex(/^[\x20-\x7e]{1,255}$/, 'expected
 
 export const createHeaders = z.object({ 'idempotency-key': idempotencyKey });
 
-const laterFields = ['session_id', 'concurrency_key', 'start_within_s', 'on_busy', 'webhook', 'chain'] as const;
+const laterFields = ['concurrency_key', 'start_within_s', 'webhook', 'chain'] as const;
 
 /** The paths of what a later release will take, in a body that may be anything. */
 export function laterFieldsOf(body: unknown): string[] {
@@ -75,6 +79,11 @@ export function laterFieldsOf(body: unknown): string[] {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+/** An offset can lead out of what ISO 8601 writes with four digits. */
+function hasFourDigitYear(time: string): boolean {
+  return /^\d{4}-/.test(new Date(time).toISOString());
 }
 
 /** A model refuses a request without any text or image, so a run of nothing could only fail. */

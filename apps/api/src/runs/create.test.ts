@@ -90,10 +90,12 @@ describe('a bad request', () => {
     ['priority 101', { input: 'x', priority: 101 }, 422, 'invalid_request', 'priority'],
     ['a time without a zone', { input: 'x', run_at: '2030-01-01T00:00:00' }, 422, 'invalid_request', 'run_at'],
     ['the thirtieth of February', { input: 'x', run_at: '2030-02-30T00:00:00Z' }, 422, 'invalid_request', 'run_at'],
+    ['a time that is in the year 10000 elsewhere', { input: 'x', run_at: '9999-12-31T23:59:59-14:00' }, 422, 'invalid_request', 'run_at'],
+    ['a time before the year 0', { input: 'x', run_at: '0000-01-01T00:00:00+14:00' }, 422, 'invalid_request', 'run_at'],
     ['a number as agent', { input: 'x', agent: 5 }, 422, 'invalid_request', 'agent'],
     ['an unknown agent', { input: 'x', agent: 'nobody' }, 404, 'agent_not_found', 'agent'],
     ['an agent of the prototype', { input: 'x', agent: '__proto__' }, 404, 'agent_not_found', 'agent'],
-    ...['session_id', 'concurrency_key', 'start_within_s', 'on_busy', 'webhook', 'chain']
+    ...['concurrency_key', 'start_within_s', 'webhook', 'chain']
       .map((field): [string, unknown, number, string, string] => [`${field}, of a later release`, { input: 'x', [field]: 'y' }, 422, 'not_supported', field]),
   ];
 
@@ -104,6 +106,19 @@ describe('a bad request', () => {
     expect(answer.json()).toMatchObject({ code, status, type: `urn:treadle:problem:${code}` });
     expect(answer.json().errors.map((error: { path: string }) => error.path)).toContain(path);
     expect(api.memory.writes).toBe(before);
+  });
+
+  test('an input that is missing or of a wrong type is told what it should be', async () => {
+    const problem = async (body: object) => (await post(body)).json<{ errors: { path: string; problem: string }[] }>().errors[0]!;
+    expect(await problem({})).toEqual({ path: 'input', problem: expect.stringMatching(/^is missing; expected a text, or a list of parts/) });
+    for (const input of [5, null, {}, true]) expect(await problem({ input })).toEqual({ path: 'input', problem: expect.stringMatching(/^expected a text, or a list of parts/) });
+  });
+
+  test('without an agent where the default is not configured names the field', async () => {
+    const own = createTestApi({ options: { defaultAgent: 'nobody' } });
+    const answer = await own.app.inject({ method: 'POST', url: '/v1/runs', ...asked(keysOf.alpha, { input: 'x' }) });
+    expect([answer.statusCode, answer.json().code, answer.json().errors]).toEqual([422, 'invalid_request', [{ path: 'agent', problem: expect.stringContaining('"nobody"') }]]);
+    await own.close();
   });
 
   const raw = (payload: string | Buffer, type = 'application/json') =>
@@ -199,7 +214,7 @@ describe('an idempotency key', () => {
       read: (run_id) => (gone ? Promise.resolve(null) : store.read(run_id)),
       create: (run) => {
         createdAgain = gone;
-        return gone ? Promise.resolve({ type: 'created' as const }) : store.create(run);
+        return gone ? Promise.resolve({ type: 'created' as const, behind: null }) : store.create(run);
       },
     }) });
     const ask = () => old.app.inject({ method: 'POST', url: '/v1/runs', ...asked(keysOf.alpha, { input: 'x' }, { 'idempotency-key': 'k' }) });

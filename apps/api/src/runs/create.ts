@@ -8,13 +8,14 @@
  *    could create the run; else `outcome_unknown`.
  */
 import { createHash } from 'node:crypto';
-import { canonicalJson } from '@treadle/core';
+import { canonicalJson, idIn, shardOf, type Content } from '@treadle/core';
 import { createRun, mintRunId, runView, type NewRun, type RunDirectory, type RunView } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
-import { outcomeUnknown, Problem, unavailable } from '../problem.ts';
+import { invalidRequest, outcomeUnknown, Problem, unavailable } from '../problem.ts';
 import { StoreUnavailable } from '../store/unavailable.ts';
 import { namedLimits } from './command-schema.ts';
 import type { CreateRunBody } from './create-schema.ts';
+import { commandRun } from './commands.ts';
 import { lookUp } from './find.ts';
 import { checkImages, limitsWithin } from './fitting.ts';
 
@@ -32,8 +33,9 @@ export async function acceptRun(context: ApiContext, asked: AskedRun): Promise<A
   const run = newRun(context, asked);
   const store = context.store();
   const not_after_ms = await store.now() + context.settings.notAfterMs;
-  const minted = mintRunId({ random: context.deps.random, shards: context.settings.shards });
-  if (asked.idempotencyKey === undefined) return complete(context, { store, run, run_id: minted, not_after_ms });
+  const minted = mintId(context, asked.body.session_id);
+  const { on_busy } = asked.body;
+  if (asked.idempotencyKey === undefined) return complete(context, { store, run, run_id: minted, not_after_ms, on_busy });
 
   const body_hash = createHash('sha256').update(canonicalJson(asked.rawBody)).digest('hex');
   const key = await store.reserveKey({ tenant: asked.tenant, key: asked.idempotencyKey, run_id: minted, body_hash, not_after_ms });
@@ -45,10 +47,15 @@ export async function acceptRun(context: ApiContext, asked: AskedRun): Promise<A
     const first = await lookUp({ store, archive: context.log.archive }, asked.tenant, key.run_id);
     if (first !== null) return { view: first.view, isNew: false };
   }
-  return complete(context, { store, run, run_id: key.run_id, not_after_ms });
+  return complete(context, { store, run, run_id: key.run_id, not_after_ms, on_busy });
 }
 
-interface Creation { readonly store: RunDirectory; readonly run: NewRun; readonly run_id: string; readonly not_after_ms: number }
+/** A session's runs lie in its shard, so that one script can see them all. */
+function mintId({ deps: { random }, settings: { shards } }: ApiContext, session_id: string | undefined): string {
+  return session_id === undefined ? mintRunId({ random, shards }) : idIn('run', shardOf(session_id), random.uuid());
+}
+
+interface Creation { readonly store: RunDirectory; readonly run: NewRun; readonly run_id: string; readonly not_after_ms: number; readonly on_busy: CreateRunBody['on_busy'] }
 
 async function complete(context: ApiContext, creation: Creation): Promise<AcceptedRun> {
   const { store, run, run_id, not_after_ms } = creation;
@@ -58,10 +65,36 @@ async function complete(context: ApiContext, creation: Creation): Promise<Accept
   switch (reply.type) {
     case 'created':
       context.deps.observe?.runCreated?.(run.spec.name);
+      if (reply.behind !== null && creation.on_busy === 'interrupt') await interrupt(context, run.tenant, reply.behind);
       return { view: runView(state, 0), isNew: true };
+    case 'session_missing': throw new Problem({ status: 404, code: 'not_found', detail: 'There is no such session, or it is not yours.', errors: [{ path: 'session_id', problem: 'unknown session' }] });
+    case 'session_busy':
+      if (creation.on_busy === 'steer') return steerInstead(context, creation, reply.run_id);
+      throw new Problem({ status: 409, code: 'session_busy', detail: `The session is busy with ${reply.run_id}. Wait for it, or say in on_busy what shall happen.` });
     case 'exists': return { view: await existing(context, creation), isNew: false };
     case 'too_late': throw tooLate();
   }
+}
+
+/** The run in front is cancelled; one that has ended meanwhile was in nobody's way. */
+async function interrupt(context: ApiContext, tenant: string, run_id: string): Promise<void> {
+  await commandRun(context, { tenant, run_id, command: { type: 'cancel' }, idempotencyKey: undefined }).catch((error: unknown) => {
+    if (!(error instanceof Problem && error.code === 'invalid_state')) throw error;
+  });
+}
+
+/** The text reaches the run under way; the same request sent again is the same command. */
+async function steerInstead(context: ApiContext, { run, run_id: minted }: Creation, current: string): Promise<AcceptedRun> {
+  const view = await commandRun(context, {
+    tenant: run.tenant, run_id: current, command: { type: 'steer', text: textOf(run.input) }, idempotencyKey: undefined, commandId: `steer-${minted}`,
+  });
+  return { view, isNew: true };
+}
+
+function textOf(input: Content): string {
+  if (typeof input === 'string') return input;
+  if (input.some((part) => part.type === 'image')) throw invalidRequest([{ path: 'input', problem: 'a steering text has no images' }]);
+  return input.map((part) => part.type === 'text' ? part.text : '').join('\n');
 }
 
 /** Somebody with the same key was quicker. */
@@ -73,7 +106,7 @@ async function existing(context: ApiContext, { store, run, run_id }: Creation): 
 
 function unclear(error: unknown): unknown {
   if (!(error instanceof StoreUnavailable) || !error.sent) return error;
-  return outcomeUnknown('The store did not say whether the run was created. Ask again with the same Idempotency-Key.');
+  return outcomeUnknown('The store did not say whether the run was created. Ask again with the same Idempotency-Key.', error);
 }
 
 function tooLate(): Problem {
@@ -82,12 +115,15 @@ function tooLate(): Problem {
 
 /** Everything that can be refused is refused here, before anything is written. */
 function newRun(context: ApiContext, { tenant, body }: AskedRun): NewRun {
-  const offered = context.deps.agents.get(body.agent ?? context.settings.defaultAgent);
+  const { defaultAgent } = context.settings;
+  const offered = context.deps.agents.get(body.agent ?? defaultAgent);
+  if (offered === null && body.agent === undefined) throw invalidRequest([{ path: 'agent', problem: `is missing, and there is no agent "${defaultAgent}" to take its place; GET /v1/agents lists those there are` }]);
   if (offered === null) throw new Problem({ status: 404, code: 'agent_not_found', detail: 'No agent has this name.', errors: [{ path: 'agent', problem: 'unknown agent' }] });
   const limits = limitsWithin(offered.spec.limits, namedLimits(body.limits));
   checkImages(offered.spec, body.input);
   return {
     tenant, spec: offered.spec, agent_version: offered.version, limits, input: body.input, metadata: body.metadata,
     tags: [...new Set(body.tags)], priority: body.priority, run_at: body.run_at === undefined ? null : new Date(body.run_at).toISOString(),
+    session_id: body.session_id ?? null, when_busy: body.on_busy === 'queue' || body.on_busy === 'interrupt' ? 'queue' : 'reject',
   };
 }

@@ -41,13 +41,21 @@ export interface CreateRun {
   readonly changes: StateChanges;
   /** Epoch milliseconds of the store's clock; the first job is added then, or at once where null. */
   readonly run_at_ms: number | null;
+  readonly session: CreateSession;
   /** Epoch milliseconds of the store's clock (S6). */
   readonly not_after_ms: number;
 }
 
+/** Runs of a session are executed one after the other. `join` asks for a session that exists and is the tenant's own. */
+export interface CreateSession { readonly id: string; readonly mode: 'new' | 'join'; readonly when_busy: 'reject' | 'queue' }
+
 export type CreateReply =
-  | { readonly type: 'created' }
+  /** `behind`: the run that the session is busy with; this one has no job until that has ended. */
+  | { readonly type: 'created'; readonly behind: string | null }
   | { readonly type: 'exists' }
+  /** Nothing was written: the session's current run has not ended. */
+  | { readonly type: 'session_busy'; readonly run_id: string }
+  | { readonly type: 'session_missing' }
   | { readonly type: 'too_late' };
 
 export interface ClaimRequest {
@@ -92,6 +100,8 @@ export interface Claimed {
   readonly ledger: readonly LedgerEntry[];
   readonly deliveries: number;
   readonly nudges: number;
+  /** The run of the session that ended before this one; null where there is none. */
+  readonly session_last: string | null;
   /** How long the run still had to wait when a command woke it, ms; 0 when nothing is waited for. */
   readonly wait_ms: number;
 }
@@ -226,7 +236,7 @@ export interface TurnStore {
   watch(requests: readonly WatchRequest[]): Promise<readonly WatchReply[]>;
   /** The delivery ends without a decision and does not count as one that died. The job itself is handed back by the queue. */
   handBack(claim: Claim): Promise<void>;
-  /** The last duty of an ended run: takes it out of `held`. Idempotent. */
+  /** The last duty of an ended run: its session goes on to the next run, and it is taken out of `held`. Idempotent. */
   finished(run_id: string): Promise<void>;
 }
 

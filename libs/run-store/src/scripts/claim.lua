@@ -1,14 +1,16 @@
 -- Takes a run for one delivery: only for its current job number while that job is live. The epoch rises by one, and earlier
 -- claims can write no more. The same claim id asked again raises nothing.
 -- KEYS  shard (6), run (7)
--- ARGV  1: JSON { n, claim_id, held: { epoch, claim_id, last_seq } or absent }
+-- ARGV  1: JSON { n, claim_id, held: { epoch, claim_id, last_seq } or absent }; 2: how the key of a session is spelt
 -- Reply missing | stale | ended |
---       claimed, epoch, last_seq, deliveries, nudges, ms it still had to wait, inbox_in, inbox, ledger of the open calls, snapshot (empty: the held one is current)
+--       claimed, epoch, last_seq, deliveries, nudges, ms it still had to wait, inbox_in, inbox, ledger of the open calls, snapshot (empty: the held one is current), the
+--       session's run before this one (empty: none)
 -- include: ctl
 -- include: claim
 -- include: shard-keys
 -- include: run-keys
 -- include: stored
+-- include: named-key
 local request = cjson.decode(ARGV[1])
 local ctl = read_ctl(run.ctl)
 if not ctl then return { 'missing' } end
@@ -32,5 +34,5 @@ for _, id in ipairs(open_calls) do
 end
 return {
   'claimed', epoch, ctl.last_seq, deliveries, ctl.nudges, math.max(0, num(ctl, 'not_before') - now_ms()), ctl.inbox_in, redis.call('LRANGE', run.inbox, 0, -1), ledger,
-  current and {} or stored_state(run, ctl),
+  current and {} or stored_state(run, ctl), ctl.session and redis.call('HGET', named_key(ARGV[2], ctl.session), 'last') or '',
 }

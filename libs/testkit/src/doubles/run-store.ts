@@ -14,10 +14,10 @@ import type {
 export interface Protections { claimCheck: boolean; claimId: boolean; expectedSeq: boolean; inboxCheck: boolean }
 
 interface Run {
-  tenant: string; agent: string; tags: readonly string[]; priority: number;
+  session: string; tenant: string; agent: string; tags: readonly string[]; priority: number;
   status: RunStatus; epoch: number; claim_id: string; event_epoch: number; job_n: number; job_live: boolean; deliveries: number; nudges: number;
   last_seq: number; last_ts: number; last_commit: { claim_id: string; commit_id: string } | null;
-  wanted: 'cancel' | 'pause' | null; first_claimed: boolean; scheduled: boolean;
+  wanted: 'cancel' | 'pause' | null; first_claimed: boolean;
   fields: Record<string, string>; generation: number; messages: string[]; events: { seq: number; text: string }[];
   ledger: Record<string, LedgerEntry>; open_calls: readonly string[];
   inbox: InboxEntry[]; inbox_in: number; inbox_done: number; commands: string[];
@@ -26,7 +26,9 @@ interface Run {
 
 export interface MemoryJob { readonly type: 'turn' | 'finish'; readonly run_id: string; readonly n: number; readonly front: number }
 
-interface Data { runs: Record<string, Run>; jobs: MemoryJob[]; keys: Record<string, { run_id: string; body_hash: string }>; feed: number }
+interface Session { tenant: string; current: string; last: string; queue: string[] }
+
+interface Data { sessions: Record<string, Session>; runs: Record<string, Run>; jobs: MemoryJob[]; keys: Record<string, { run_id: string; body_hash: string }>; feed: number }
 
 const inboxLimit = 1000;
 const graceMs = 10_000;
@@ -46,7 +48,7 @@ export interface MemoryRunStore extends RunStore {
 }
 
 export function createMemoryRunStore(): MemoryRunStore {
-  let data: Data = { runs: {}, jobs: [], keys: {}, feed: 0 };
+  let data: Data = { sessions: {}, runs: {}, jobs: [], keys: {}, feed: 0 };
   const history: string[] = [];
   let clockMs = 1_700_000_000_000;
   let writes = 0;
@@ -183,7 +185,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     return {
       type: 'claimed', epoch: record.epoch, last_seq: record.last_seq, stored: current ? null : stored(record), inbox: [...record.inbox],
       inbox_in: record.inbox_in, ledger: record.open_calls.flatMap((id) => record.ledger[id] ?? []), deliveries: record.deliveries, nudges: record.nudges,
-      wait_ms: Math.max(0, record.not_before - clockMs),
+      wait_ms: Math.max(0, record.not_before - clockMs), session_last: data.sessions[record.session]?.last || null,
     };
   }
 
@@ -203,27 +205,60 @@ export function createMemoryRunStore(): MemoryRunStore {
     if (type === 'cancel' || type === 'pause') record.wanted = type;
     if (type === 'resume') record.wanted = null;
     if (!record.job_live) {
-      if (!record.scheduled || record.first_claimed || type === 'cancel') nextJob(sent.run_id, record, 1);
+      if (record.first_claimed || type === 'cancel') nextJob(sent.run_id, record, 1);
     } else if (type === 'cancel' && !record.first_claimed) nextJob(sent.run_id, record, 0);
     return { type: 'accepted' };
+  }
+
+  function busyWith(session: Session): string | null {
+    const current = run(session.current);
+    if (current !== undefined && !isEnded(current.status)) return session.current;
+    return session.queue.at(-1) ?? null;
+  }
+
+  /** A session goes on to the next of its runs that has not been ended while it waited. */
+  function release(run_id: string, record: Run): void {
+    const session = data.sessions[record.session];
+    if (session?.current !== run_id) return;
+    session.last = run_id;
+    let next = session.queue.shift();
+    while (next !== undefined && isEnded(run(next)?.status ?? 'cancelled')) next = session.queue.shift();
+    session.current = next ?? '';
+    const waiting = next === undefined ? undefined : run(next);
+    if (next === undefined || waiting === undefined) return;
+    if (waiting.not_before > clockMs) waiting.due_ms = waiting.not_before;
+    else if (!waiting.job_live) {
+      Object.assign(waiting, { job_live: true, held_ms: clockMs + graceMs });
+      addJob('turn', next, waiting.job_n, 1000 + waiting.priority);
+    }
   }
 
   function create(request: CreateRun): CreateReply {
     if (run(request.run_id) !== undefined) return { type: 'exists' };
     if (clockMs > request.not_after_ms) return { type: 'too_late' };
+    const { session } = request;
+    const known = data.sessions[session.id];
+    if (session.mode === 'join' && known?.tenant !== request.tenant) return { type: 'session_missing' };
+    const behind = known === undefined ? null : busyWith(known);
+    if (behind !== null && session.when_busy === 'reject') return { type: 'session_busy', run_id: behind };
     const scheduled = request.run_at_ms !== null;
     data.runs[request.run_id] = {
-      tenant: request.tenant, agent: request.agent, tags: request.tags, priority: request.priority,
-      status: 'queued', epoch: 0, claim_id: '', event_epoch: 0, job_n: 1, job_live: !scheduled, deliveries: 0, nudges: 0,
-      last_seq: request.events.length, last_ts: request.last_ts, last_commit: null, wanted: null, first_claimed: false, scheduled,
+      session: session.id,      tenant: request.tenant, agent: request.agent, tags: request.tags, priority: request.priority,
+      status: 'queued', epoch: 0, claim_id: '', event_epoch: 0, job_n: 1, job_live: !scheduled && behind === null, deliveries: 0, nudges: 0,
+      last_seq: request.events.length, last_ts: request.last_ts, last_commit: null, wanted: null, first_claimed: false,
       fields: { ...request.changes.fields }, generation: request.changes.generation, messages: [...request.changes.messages],
       events: request.events.map((text, index) => ({ seq: index + 1, text })), ledger: {}, open_calls: [],
       inbox: [], inbox_in: 0, inbox_done: 0, commands: [], holder: '', not_before: request.run_at_ms ?? 0, archived_seq: 0, sealed: null,
-      due_ms: request.run_at_ms, held_ms: scheduled ? null : clockMs + graceMs, archive_ms: clockMs + archiveEveryMs, expires_ms: null,
+      due_ms: behind === null ? request.run_at_ms : null, held_ms: scheduled || behind !== null ? null : clockMs + graceMs, archive_ms: clockMs + archiveEveryMs, expires_ms: null,
     };
-    if (!scheduled) addJob('turn', request.run_id, 1, 1000 + request.priority);
     data.feed++;
-    return { type: 'created' };
+    if (behind !== null) {
+      known?.queue.push(request.run_id);
+      return { type: 'created', behind };
+    }
+    data.sessions[session.id] = { tenant: request.tenant, queue: known?.queue ?? [], last: known?.current || known?.last || '', current: request.run_id };
+    if (!scheduled) addJob('turn', request.run_id, 1, 1000 + request.priority);
+    return { type: 'created', behind: null };
   }
 
   function pump(limit: number, grace_ms: number): PumpReply {
@@ -308,7 +343,9 @@ export function createMemoryRunStore(): MemoryRunStore {
     }),
     finished: (run_id) => step(() => {
       const record = run(run_id);
-      if (record !== undefined && isEnded(record.status)) record.held_ms = null;
+      if (record === undefined || !isEnded(record.status)) return;
+      release(run_id, record);
+      record.held_ms = null;
     }),
     create: (request) => step(() => create(request)),
     command: (sent) => step(() => command(sent)),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { eventText, newRunId, noChanges, type Driver } from './driver.ts';
+import { eventText, newRunId, noChanges, ownSession, type Driver } from './driver.ts';
 
 export function creationTests(it: () => Driver): void {
   test('writes events, state, transcript and the first job together', async () => {
@@ -14,7 +14,7 @@ export function creationTests(it: () => Driver): void {
 
   test('is idempotent by run id: asked again it changes nothing', async () => {
     const run_id = await it().create();
-    const again = { run_id, tenant: 'other', agent: 'b', tags: [], priority: 1, events: [eventText(1), eventText(2)], last_ts: 9, changes: noChanges, run_at_ms: null };
+    const again = { run_id, tenant: 'other', agent: 'b', tags: [], priority: 1, events: [eventText(1), eventText(2)], last_ts: 9, changes: noChanges, run_at_ms: null, session: ownSession(run_id) };
     expect(await it().store.create({ ...again, not_after_ms: await it().later() })).toEqual({ type: 'exists' });
     expect(await it().logOf(run_id)).toEqual([eventText(1)]);
     expect(await it().jobs(run_id)).toEqual(['turn 1']);
@@ -22,7 +22,7 @@ export function creationTests(it: () => Driver): void {
 
   test('does nothing after its time (no ghosts)', async () => {
     const run_id = newRunId();
-    const late = { run_id, tenant: 'acme', agent: 'a', tags: [], priority: 50, events: [eventText(1)], last_ts: 1, changes: noChanges, run_at_ms: null };
+    const late = { run_id, tenant: 'acme', agent: 'a', tags: [], priority: 50, events: [eventText(1)], last_ts: 1, changes: noChanges, run_at_ms: null, session: ownSession(run_id) };
     expect(await it().store.create({ ...late, not_after_ms: await it().store.now() - 1 })).toEqual({ type: 'too_late' });
     expect(await it().store.read(run_id)).toBeNull();
     expect(await it().jobs(run_id)).toEqual([]);

@@ -33,6 +33,11 @@ export function eventText(seq: number, text = 'x'): string {
   return JSON.stringify({ type: 'assistant_text', seq, content: text });
 }
 
+/** A session of the run's own. */
+export function ownSession(run_id: string): CreateRun['session'] {
+  return { id: run_id.replace(/^run_/, 'ses_'), mode: 'new', when_busy: 'reject' };
+}
+
 export const noChanges: Commit['changes'] = { fields: {}, generation: 1, replaces: false, messages: [] };
 
 export function ledgerEntry(tool_use_id: string, fields: Partial<LedgerEntry> = {}): LedgerEntry {
@@ -57,9 +62,9 @@ export class Driver {
     const run_id = fields.run_id ?? newRunId();
     const reply = await this.store.create({
       run_id, tenant: 'acme', agent: 'assistant', tags: [], priority: 50, events: [eventText(1)], last_ts: 1_700_000_000.25,
-      changes: { ...noChanges, fields: { status: '"queued"' }, messages: ['{"role":"user"}'] }, run_at_ms: null, not_after_ms: await this.later(), ...fields,
+      changes: { ...noChanges, fields: { status: '"queued"' }, messages: ['{"role":"user"}'] }, run_at_ms: null, not_after_ms: await this.later(), session: ownSession(run_id), ...fields,
     });
-    expect(reply).toEqual({ type: 'created' });
+    expect(reply).toMatchObject({ type: 'created' });
     return run_id;
   }
 

@@ -13,6 +13,7 @@ import { handoverTests } from './handing-over.ts';
 import { manyTests } from './many-runs.ts';
 import { pumpTests } from './pumping.ts';
 import { readTests } from './reading.ts';
+import { sessionTests } from './sessions.ts';
 
 /** Registers the suite with vitest. `factory` makes an empty store for each test. */
 export function runStoreConformance(name: string, factory: () => RunStoreUnderTest | Promise<RunStoreUnderTest>): void {
@@ -29,5 +30,6 @@ export function runStoreConformance(name: string, factory: () => RunStoreUnderTe
     describe('many runs at once', () => { manyTests(current); });
     describe('archiving', () => { archiveTests(current); });
     describe('reads', () => { readTests(current); });
+    describe('sessions', () => { sessionTests(current); });
   });
 }
