@@ -55,10 +55,12 @@ export interface ApiOptions {
   readonly maxBodyBytes?: number;
   /** Comment on an idle event stream. Default 15,000. */
   readonly heartbeatMs?: number;
-  /** Bytes that may wait in this process for one reader before it counts as slow. Default 1 MiB. */
+  /** Bytes that may wait in this process for one reader before it counts as slow. Default 256 KiB. */
   readonly maxBufferedBytes?: number;
   /** How long a slow reader may take to read what waits for it. Default 30,000. */
   readonly drainTimeoutMs?: number;
+  /** How long a request may take to arrive, head and body. Default 30,000. */
+  readonly requestTimeoutMs?: number;
   /** Of one call to the store. Default 2,000. */
   readonly callTimeoutMs?: number;
   /** Of all calls to the store that one request makes. Default 4,000. */
@@ -77,8 +79,8 @@ export type Settings = Required<ApiOptions>;
 
 export function settingsOf(options: ApiOptions): Settings {
   return {
-    version: '0.0.0', defaultAgent: 'assistant', maxBodyBytes: 1024 * 1024, heartbeatMs: 15_000, maxBufferedBytes: 1024 * 1024,
-    drainTimeoutMs: 30_000, callTimeoutMs: 2000, requestBudgetMs: 4000, notAfterMs: 3000, streamOutageMs: 60_000, streamRetryMs: 1000,
+    version: '0.0.0', defaultAgent: 'assistant', maxBodyBytes: 1024 * 1024, heartbeatMs: 15_000, maxBufferedBytes: 256 * 1024,
+    drainTimeoutMs: 30_000, requestTimeoutMs: 30_000, callTimeoutMs: 2000, requestBudgetMs: 4000, notAfterMs: 3000, streamOutageMs: 60_000, streamRetryMs: 1000,
     closeGraceMs: 2000, ...options,
   };
 }

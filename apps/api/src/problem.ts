@@ -36,6 +36,8 @@ export interface ProblemOptions {
   readonly detail: string;
   readonly errors?: readonly FieldProblem[];
   readonly headers?: Readonly<Record<string, string>>;
+  /** For the log alone. */
+  readonly cause?: unknown;
 }
 
 /** Thrown by handlers; answered by the error handler. */
@@ -46,7 +48,7 @@ export class Problem extends Error {
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(options: ProblemOptions) {
-    super(options.detail);
+    super(options.detail, options.cause === undefined ? {} : { cause: options.cause });
     this.name = 'Problem';
     this.statusCode = options.status;
     this.code = options.code;
@@ -87,8 +89,8 @@ export function unavailable(detail: string): Problem {
 }
 
 /** 503: the command had been sent, and its answer is missing. */
-export function outcomeUnknown(detail: string): Problem {
-  return new Problem({ status: 503, code: 'outcome_unknown', detail, headers: { 'retry-after': '2' } });
+export function outcomeUnknown(detail: string, cause: unknown): Problem {
+  return new Problem({ status: 503, code: 'outcome_unknown', detail, cause, headers: { 'retry-after': '2' } });
 }
 
 function summary(errors: readonly FieldProblem[]): string {

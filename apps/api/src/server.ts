@@ -14,14 +14,16 @@ import { settingsOf, type ApiContext, type ApiDeps, type ApiOptions } from './de
 import { createOpenStreams } from './events/open-streams.ts';
 import { eventRoutes } from './events/routes.ts';
 import { notBuilt } from './not-built.ts';
+import { homeRoute } from './operations/home.ts';
 import { describeRoutes, openApiRoute } from './operations/openapi.ts';
 import { operationRoutes } from './operations/routes.ts';
 import { Problem } from './problem.ts';
 import { commandRoutes } from './runs/command-routes.ts';
 import { runRoutes } from './runs/routes.ts';
 import { transcriptRoutes } from './runs/transcript-routes.ts';
-import { answerClientError, answerErrors, answerFrameworkError } from './server/answer-errors.ts';
+import { answerClientError, answerErrors, answerExpectation, answerFrameworkError } from './server/answer-errors.ts';
 import { useZod, type ApiInstance, type ZodTypes } from './server/api-types.ts';
+import { sessionRoutes } from './sessions/routes.ts';
 import { acceptJsonBodies } from './server/json-body.ts';
 import { guardedArchive, guardedStore } from './store/guarded-store.ts';
 
@@ -32,16 +34,19 @@ export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance
     logger: false,
     routerOptions: { maxParamLength: 500 },
     bodyLimit: context.settings.maxBodyBytes,
-    exposeHeadRoutes: false,
+    exposeHeadRoutes: true,
     return503OnClosing: false,
-    requestTimeout: 30_000,
+    requestTimeout: context.settings.requestTimeoutMs,
     keepAliveTimeout: 72_000,
+    // Node looks for late requests this often, by default only every 30 s. A missing Host is answered here, with a problem.
+    http: { headersTimeout: context.settings.requestTimeoutMs, connectionsCheckingInterval: 1000, requireHostHeader: false },
     frameworkErrors: (error, _request, reply) => answerFrameworkError(error, reply as FastifyReply),
     clientErrorHandler: answerClientError,
   });
+  app.server.on('checkExpectation', answerExpectation);
   answerErrors(app, deps.logger);
   useZod(app);
-  closeStreamsFirst(app.withTypeProvider<ZodTypes>(), context);
+  checkFirst(app.withTypeProvider<ZodTypes>(), context);
   authenticate(app, deps);
   acceptJsonBodies(app, context.settings.maxBodyBytes);
   describeRoutes(app, context.settings.version);
@@ -49,11 +54,13 @@ export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance
     const api = instance.withTypeProvider<ZodTypes>();
     operationRoutes(api, context);
     openApiRoute(api);
+    homeRoute(api, context);
     agentRoutes(api, context);
     runRoutes(api, context);
     commandRoutes(api, context);
     transcriptRoutes(api, context);
     eventRoutes(api, context);
+    sessionRoutes(api, context);
     notBuilt(api);
   });
   return app.withTypeProvider<ZodTypes>();
@@ -70,10 +77,16 @@ function contextOf(deps: ApiDeps, options: ApiOptions): ApiContext {
   };
 }
 
-function closeStreamsFirst(app: ApiInstance, { streams }: ApiContext): void {
+function checkFirst(app: ApiInstance, { streams }: ApiContext): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-content-type-options', 'nosniff');
-    if (!streams.closing || request.routeOptions.config.scope === 'public') return;
+    if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
+      throw new Problem({ status: 400, code: 'invalid_request', detail: 'The Host header is missing.', headers: { connection: 'close' } });
+    }
+    const { scope = 'public' } = request.routeOptions.config;
+    if (scope === 'public') return;
+    reply.header('cache-control', 'no-store');
+    if (!streams.closing) return;
     throw new Problem({ status: 503, code: 'unavailable', detail: 'This process is closing; please try again.', headers: { 'retry-after': '1', connection: 'close' } });
   });
   app.addHook('preClose', async () => streams.close());

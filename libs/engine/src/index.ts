@@ -7,7 +7,7 @@ export type { ModelCall, ModelGateway, ModelOutcome } from './ports/model-gatewa
 export { StoreAway } from './ports/run-store.ts';
 export type {
   Append, AppendReply, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
-  LedgerWrite, ListRuns, Next, PumpReply, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredState, StoreUpkeep, TurnStore,
+  LedgerWrite, ListRuns, Next, PumpReply, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, TurnStore,
   WatchReply, WatchRequest,
 } from './ports/run-store.ts';
 export type { ToolCatalogue, ToolRun, ToolRunner, ToolRunResult } from './ports/tool-runner.ts';

@@ -6,6 +6,7 @@
  *            ledger (hash: tool_use_id → entry) · inbox (list) · commands (zset: accepted command ids by number, bounded)
  * Per shard  due (zset: waiting runs by time) · held (zset: runs that have a job, by when to look again) · to_archive (zset)
  *            session:<id> (hash: tenant, current, last) · session-queue:<id> (list: runs that wait for their session)
+ *            sessions of a tenant (zset)
  *            feed (stream, dense ids n-0) · feed_n (its counter) · expiring (zset: "run tenant" by time) · index of a tenant (zset)
  * Elsewhere  reservations of idempotency keys, each in a slot of its own
  */
@@ -26,6 +27,7 @@ export interface Keys {
   index(shard: number, tenant: string): string;
   session(session_id: string): string;
   sessionQueue(session_id: string): string;
+  sessions(shard: number, tenant: string): string;
   /** Spellings for scripts that find names themselves; `*` stands for the name. */
   ctlSpelling(shard: number): string;
   indexSpelling(shard: number): string;
@@ -54,6 +56,7 @@ export function createKeys(prefix: string): Keys {
     index: (shard, tenant) => `${base(shard)}index:${tenant}`,
     session: (id) => `${base(shardOf(id))}session:${id}`,
     sessionQueue: (id) => `${base(shardOf(id))}session-queue:${id}`,
+    sessions: (shard, tenant) => `${base(shard)}sessions:${tenant}`,
     sessionSpelling: (shard) => `${base(shard)}session:*`,
     sessionQueueSpelling: (shard) => `${base(shard)}session-queue:*`,
     ctlSpelling: (shard) => `${base(shard)}run:*:ctl`,

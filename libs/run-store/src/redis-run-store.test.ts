@@ -27,7 +27,7 @@ afterAll(async () => {
 
 const storeOn = (client: Redis, options: RunStoreOptions): RunStore => createRunStore({ redis: client, jobs: turnJobs({ prefix }) }, options);
 const waiting = async (): Promise<string[]> => redis.zrange(`{${prefix}:00}:turns:prioritized`, 0, '-1');
-const everyRun = { tenant: 'acme', status: null, agent: null, tag: null, before_id: null, limit: 10 };
+const everyRun = { tenant: 'acme', status: null, agent: null, tag: null, session_id: null, before_id: null, limit: 10 };
 
 /** A connection that can be cut after Redis has done what it was told and before its answer arrives. */
 async function cuttable() {

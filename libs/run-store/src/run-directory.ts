@@ -3,13 +3,11 @@ import { shardOf, type RunStatus } from '@treadle/core';
 import type { CommandReply, CreateReply, CreateRun, EventRange, ListRuns, RunDirectory, RunSnapshot, SendCommand } from '@treadle/engine';
 import { asReply, inboxEntry, ledgerOf, storedOf, unknownReply } from './replies.ts';
 import { mergePages, scanPerShard } from './run-list.ts';
+import { createSessionDirectory, keepSessionMs } from './session-directory.ts';
 import type { StoreParts } from './store-parts.ts';
 
 /** Accepted command ids that are remembered per run; twice what an inbox holds. */
 const commandIdsKept = 2000;
-
-/** A session that nobody has used for so long is forgotten. */
-const keepSessionMs = 30 * 24 * 3_600_000;
 
 export function createRunDirectory(parts: StoreParts, now: () => Promise<number>): RunDirectory {
   const { run, keys, jobs, options } = parts;
@@ -28,6 +26,7 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
     const reply = asReply(await run('create', {
       keys: [
         ...keys.run(request.run_id), keys.index(shard, request.tenant), keys.session(request.session.id), keys.sessionQueue(request.session.id),
+        keys.sessions(shard, request.tenant),
         ...jobs.keys(shard),
       ],
       args: [JSON.stringify(header), keys.ctlSpelling(shard), ...events, ...fields, ...changes.messages],
@@ -73,6 +72,7 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
       return reply[0] === 'missing' ? null : ledgerOf(reply.slice(1));
     },
     list: async (query: ListRuns) => mergePages(await scanPerShard(parts, query), query.limit),
+    ...createSessionDirectory(parts),
     reserveKey: async ({ tenant, key, run_id, body_hash, not_after_ms }) => {
       const args = [run_id, body_hash, not_after_ms, options.keepReservationMs];
       const reply = asReply(await run('reserve_key', { keys: [keys.reservation(tenant, key)], args }));

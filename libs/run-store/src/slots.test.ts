@@ -55,8 +55,11 @@ test('all keys that one script names or touches lie in one slot', async () => {
   await store.archived((await store.seal(run_id, 10))!, { keep_events: 0, retention_ms: 10_000 });
   await store.finished(run_id);
   await Promise.all([store.read(run_id), store.events(run_id, 0, 1), store.ledger(run_id)]);
-  await store.list({ tenant: 'acme', status: null, agent: null, tag: null, before_id: null, limit: 10 });
+  await store.list({ tenant: 'acme', status: null, agent: null, tag: null, session_id: null, before_id: null, limit: 10 });
   await store.reserveKey({ tenant: 'acme', key: 'k', run_id, body_hash: 'h', not_after_ms: Date.now() + 60_000 });
+  const session_id = run_id.replace(/^run_/, 'ses_');
+  await store.createSession({ id: session_id, tenant: 'acme', not_after_ms: Date.now() + 60_000 });
+  await Promise.all([store.session(session_id), store.listSessions({ tenant: 'acme', before_id: null, limit: 5 })]);
   await redis.ping('that is all');
   await watched;
   monitor.disconnect();

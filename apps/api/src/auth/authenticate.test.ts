@@ -37,7 +37,7 @@ test('who may not is told so before the body is looked at', async () => {
   expect(answer.statusCode).toBe(401);
 });
 
-test.each(['/healthz', '/readyz', '/metrics', '/openapi.json', '/docs'])('%s asks for no key', async (url) => {
+test.each(['/', '/healthz', '/readyz', '/metrics', '/openapi.json', '/docs'])('%s asks for no key', async (url) => {
   expect((await get(undefined, url)).statusCode).toBeLessThan(400);
 });
 

@@ -16,7 +16,7 @@ declare module 'fastify' {
 }
 
 /** Everybody, where authentication is off: allowed on loopback alone, which the environment's check sees to. */
-const anybody: Principal = { tenant: 'default', scopes: ['admin'], name: null };
+const anybody: Principal = { tenant: 'default', scopes: ['admin'], name: null, expires_at_ms: null };
 
 /** `keys` null switches authentication off. */
 export function authenticate(app: FastifyInstance, deps: { readonly keys: KeyTable | null; readonly clock: Clock }): void {
@@ -40,6 +40,11 @@ export function authenticate(app: FastifyInstance, deps: { readonly keys: KeyTab
 export function tenantOf(request: FastifyRequest): string {
   if (request.principal === null) throw new TypeError('a route without a scope has no tenant');
   return request.principal.tenant;
+}
+
+/** When the key of this request expires: epoch milliseconds, or null for never. */
+export function expiryOf(request: FastifyRequest): number | null {
+  return request.principal?.expires_at_ms ?? null;
 }
 
 /** Who changes something, for the log: the key's name where it has one, else its tenant. */

@@ -38,14 +38,14 @@ describe('the key table', () => {
   const table = createKeyTable([{ ...entry, scopes: ['read'], expires_at_ms: 1000, name: null }]);
 
   test('finds a key by its text, until it expires', () => {
-    expect(table.find('tk_one', 999)).toEqual({ tenant: 'alpha', scopes: ['read'], name: null });
+    expect(table.find('tk_one', 999)).toEqual({ tenant: 'alpha', scopes: ['read'], name: null, expires_at_ms: 1000 });
     expect(table.find('tk_one', 1000)).toBeNull();
     expect(table.find('tk_two', 0)).toBeNull();
     expect(table.find(entry.key_sha256, 0)).toBeNull();
   });
 
   test('admin implies the other scopes, and they imply nothing', () => {
-    const may = (held: 'read' | 'write' | 'admin') => (['read', 'write', 'admin'] as const).filter((scope) => mayUse({ tenant: 't', scopes: [held], name: null }, scope));
+    const may = (held: 'read' | 'write' | 'admin') => (['read', 'write', 'admin'] as const).filter((scope) => mayUse({ tenant: 't', scopes: [held], name: null, expires_at_ms: null }, scope));
     expect([may('read'), may('write'), may('admin')]).toEqual([['read'], ['write'], ['read', 'write', 'admin']]);
   });
 });

@@ -16,13 +16,13 @@ export interface Principal {
   readonly scopes: readonly Scope[];
   /** Of the key, for people. */
   readonly name: string | null;
+  /** When the key expires: epoch milliseconds, or null for never. */
+  readonly expires_at_ms: number | null;
 }
 
 export interface ApiKey extends Principal {
   /** 64 hex digits. */
   readonly key_sha256: string;
-  /** Epoch milliseconds, or null for never. */
-  readonly expires_at_ms: number | null;
 }
 
 export interface KeyTable {
@@ -40,7 +40,7 @@ export function createKeyTable(keys: readonly ApiKey[]): KeyTable {
         if (timingSafeEqual(entry.hash, hash)) found = entry.key;
       }
       if (found === null || (found.expires_at_ms !== null && found.expires_at_ms <= nowMs)) return null;
-      return { tenant: found.tenant, scopes: found.scopes, name: found.name };
+      return { tenant: found.tenant, scopes: found.scopes, name: found.name, expires_at_ms: found.expires_at_ms };
     },
   };
 }

@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto';
 import { request, type ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { encodeEvent, type RunEvent } from '@treadle/core';
 import type { RunDirectory } from '@treadle/engine';
+import { createKeyTable, type ApiKey } from '../auth/keys.ts';
 import { asked, begins, createdRun, createTestApi, ends, increments, keysOf, type TestApi } from '../fixtures/test-api.ts';
 import { readStream, type Frame } from '../fixtures/sse-client.ts';
 
@@ -194,9 +196,11 @@ describe('JSONL', () => {
 });
 
 /** A log of `count` large events for any run, made as it is read, so that only readers can fill the memory. */
-function largeLog(count: number, bytes: number): (store: RunDirectory) => RunDirectory {
+function largeLog(count: number, bytes: number, ends = false): (store: RunDirectory) => RunDirectory {
   const text = 'x'.repeat(bytes);
-  const event = (seq: number, run_id: string) => encodeEvent({ type: 'assistant_text', seq, ts: 1, run_id, turn_number: 1, epoch: 1, content: `${seq}${text}`, is_final: false, attempt: 1 });
+  const event = (seq: number, run_id: string) => ends && seq === count
+    ? encodeEvent({ type: 'run_end', seq, ts: 1, run_id, turn_number: 1, epoch: 1, status: 'completed', stop_reason: 'answered' })
+    : encodeEvent({ type: 'assistant_text', seq, ts: 1, run_id, turn_number: 1, epoch: 1, content: `${seq}${text}`, is_final: false, attempt: 1 });
   return (store) => ({
     ...store,
     events: (run_id, after_seq, limit) => Promise.resolve({
@@ -207,7 +211,7 @@ function largeLog(count: number, bytes: number): (store: RunDirectory) => RunDir
 describe('a reader that never reads', () => {
   function sleeper(url: string, accept: string): Promise<{ closed: Promise<void>; destroy: () => void }> {
     return new Promise((resolve, reject) => {
-      const asking = request(url, { headers: { authorization: `Bearer ${keysOf.alpha}`, accept }, agent: false });
+      const asking = request(url, { headers: { authorization: `Bearer ${keysOf.alpha}`, accept, connection: 'keep-alive' }, agent: false });
       asking.on('error', reject).on('response', (response) => {
         response.pause();
         const { socket } = response;
@@ -241,6 +245,63 @@ describe('a reader that never reads', () => {
     await own.close();
   });
 
+  test('of a log that has ended is cut off as well, and counts until it is gone', async () => {
+    const counts = { opened: 0, gone: 0 };
+    const own = createTestApi({
+      store: largeLog(8, 32_000, true), options: { drainTimeoutMs: 700 },
+      deps: { observe: { sseClientOpened: () => { counts.opened += 1; }, sseClientGone: () => { counts.gone += 1; } } } });
+    const url = await own.app.listen({ host: '127.0.0.1', port: 0 });
+    const id = await createdRun(own);
+    // Little enough to lie in the writer or in the system's buffers, so that nobody ever waits for the reader.
+    const sleepers = await Promise.all(['text/event-stream', 'text/event-stream', 'application/x-ndjson'].map((accept) => sleeper(`${url}/v1/runs/${id}/events`, accept)));
+    await expect.poll(() => connections(own), { timeout: 5000 }).toBe(0);
+    await expect.poll(() => counts).toEqual({ opened: 2, gone: 2 });
+    for (const each of sleepers) each.destroy();
+    await own.close();
+  });
+
+  test('counts as a client while its end waits to be read', async () => {
+    let open = 0;
+    const own = createTestApi({
+      store: largeLog(300, 32_000, true), options: { drainTimeoutMs: 1500, maxBufferedBytes: 16 * 1024 * 1024 },
+      deps: { observe: { sseClientOpened: () => { open += 1; }, sseClientGone: () => { open -= 1; } } } });
+    let ended: ServerResponse | null = null;
+    own.app.addHook('onRequest', async (_request, reply) => { ended = reply.raw; });
+    const url = await own.app.listen({ host: '127.0.0.1', port: 0 });
+    const asleep = await sleeper(`${url}/v1/runs/${await createdRun(own)}/events`, 'text/event-stream');
+    await expect.poll(() => ended?.writableEnded).toBe(true);
+    expect([open, await connections(own)]).toEqual([1, 1]);
+    await expect.poll(() => [open], { timeout: 5000 }).toEqual([0]);
+    expect(await connections(own)).toBe(0);
+    asleep.destroy();
+    await own.close();
+  });
+
+  test('C73: fifty of them and a log of 200 MB, as the API is set by default', async () => {
+    const own = createTestApi({ store: largeLog(2000, 100_000) });
+    const url = await own.app.listen({ host: '127.0.0.1', port: 0 });
+    const id = await createdRun(own);
+    const beforeBytes = process.memoryUsage().rss;
+    let peakBytes = 0;
+    const sampling = setInterval(() => { peakBytes = Math.max(peakBytes, process.memoryUsage().rss); }, 10);
+    const accepts = Array.from({ length: 50 }, (_, n) => (n % 5 === 0 ? 'application/x-ndjson' : 'text/event-stream'));
+    const sleepers = await Promise.all(accepts.map((accept) => sleeper(`${url}/v1/runs/${id}/events`, accept)));
+    const seen = await countLines(`${url}/v1/runs/${id}/events`);
+    clearInterval(sampling);
+    expect(seen).toBe(2000);
+    expect((peakBytes - beforeBytes) / 1024 / 1024).toBeLessThan(150);
+    for (const each of sleepers) each.destroy();
+    await own.close();
+  });
+
+  /** Reads a whole log as JSONL and keeps nothing of it. */
+  async function countLines(url: string): Promise<number> {
+    const response = await fetch(url, { headers: { authorization: `Bearer ${keysOf.alpha}`, accept: 'application/x-ndjson' } });
+    let lines = 0;
+    for await (const chunk of response.body!) for (const byte of chunk as Uint8Array) if (byte === 10) lines += 1;
+    return lines;
+  }
+
   test('does not hold back the server when it closes', async () => {
     const own = createTestApi({ store: largeLog(400, 32_000), options: { closeGraceMs: 100 } });
     const url = await own.app.listen({ host: '127.0.0.1', port: 0 });
@@ -260,6 +321,19 @@ describe('a reader that never reads', () => {
     asleep.destroy();
     await own.close();
   });
+});
+
+test('a stream, and a wait, end when the key expires', async () => {
+  const nowMs = Date.now();
+  const expiring: ApiKey = { key_sha256: createHash('sha256').update('tk_soon').digest('hex'), tenant: 'alpha', scopes: ['admin'], expires_at_ms: nowMs + 400, name: null };
+  const clock = { nowMs: () => Math.min(Date.now(), nowMs), monotonicMs: () => performance.now() };
+  const own = createTestApi({ deps: { keys: createKeyTable([expiring]), clock } });
+  const url = await own.app.listen({ host: '127.0.0.1', port: 0 });
+  const id = await createdRun(own, { input: 'x' }, 'tk_soon');
+  const waiting = fetch(`${url}/v1/runs/${id}/wait?timeout_ms=60000`, { headers: { authorization: 'Bearer tk_soon' } });
+  const { frames, clean } = await readStream(`${url}/v1/runs/${id}/events`, 'tk_soon');
+  expect([frames.length, clean, (await waiting).status, performance.timeOrigin + performance.now() - nowMs >= 390]).toEqual([2, true, 200, true]);
+  await own.close();
 });
 
 function connections(api_: TestApi): Promise<number> {

@@ -7,8 +7,9 @@
  *    when the store is back, within `streamOutageMs`.
  */
 import type { LogEntry } from '@treadle/engine';
-import { LogGap, readLog } from '@treadle/engine';
+import { LogGap } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
+import { createPager, type Pager } from './pager.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
 export interface Reader {
@@ -24,25 +25,23 @@ export interface Reader {
 /** Why a stream ended. `failed`: the store stayed away, or the log has a gap. */
 export type StreamEnd = 'log_ended' | 'reader_gone' | 'failed';
 
-/** Small, since pages of large events for many readers are what fills the memory. */
-const pageEvents = 50;
-
 interface Position { seq: number; ended: boolean }
 
 export async function followLog(context: ApiContext, reader: Reader): Promise<StreamEnd> {
   const position: Position = { seq: reader.after_seq, ended: false };
+  const pager = createPager(context.log, reader.run_id);
   let awaySinceMs: number | null = null;
   while (!reader.signal.aborted && !reader.writer.gone) {
     const before = position.seq;
     try {
-      await readOn(context, reader, position);
+      await readOn(context, { ...reader, pager }, position);
       awaySinceMs = null;
     } catch (error) {
       const nowMs = performance.now();
       if (position.seq > before) awaySinceMs = null;
       awaySinceMs ??= nowMs;
       if (error instanceof LogGap || nowMs - awaySinceMs > context.settings.streamOutageMs) {
-        context.deps.logger?.warn({ run_id: reader.run_id, error }, 'an event stream was given up');
+        context.deps.logger?.warn({ run_id: reader.run_id, err: error }, 'an event stream was given up');
         return 'failed';
       }
       await pause(context.settings.streamRetryMs, reader.signal);
@@ -54,9 +53,9 @@ export async function followLog(context: ApiContext, reader: Reader): Promise<St
 }
 
 /** Until the log or the reader ends, or the reader is full. First what is there, page by page; then what comes. */
-async function readOn(context: ApiContext, reader: Reader, position: Position): Promise<void> {
+async function readOn(context: ApiContext, reader: Reader & { readonly pager: Pager }, position: Position): Promise<void> {
   while (!stopped(reader, position)) {
-    const page = await readLog(context.log, reader.run_id, { after_seq: position.seq, limit: pageEvents });
+    const page = await reader.pager(position.seq);
     if (page.length === 0) break;
     write(reader, position, page);
   }

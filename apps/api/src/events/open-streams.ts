@@ -27,7 +27,7 @@ export function createOpenStreams(): OpenStreams {
       open.set(id, leave);
       return () => {
         if (!open.delete(id)) return;
-          if (open.size === 0) gone();
+        if (open.size === 0) gone();
       };
     },
     async close() {

@@ -3,10 +3,11 @@ import type { FastifyRequest } from 'fastify';
 import { readLog } from '@treadle/engine';
 import { isEnded } from '@treadle/core';
 import { z } from 'zod';
-import { tenantOf } from '../auth/authenticate.ts';
+import { expiryOf, tenantOf } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
 import { findRun } from '../runs/find.ts';
 import { runParams } from '../runs/run-schema.ts';
+import { preferredType } from '../server/accept.ts';
 import { encodeCursor, pageOf, problems, type ApiInstance } from '../server/api-types.ts';
 import { eventsHeaders, eventsQuery, positionOf } from './position.ts';
 import { serveEventStream, serveJsonLines } from './serve-stream.ts';
@@ -44,13 +45,15 @@ export function eventRoutes(app: ApiInstance, context: ApiContext): void {
     const lastEventId = form === 'sse' ? request.headers['last-event-id'] : undefined;
     const after_seq = positionOf({ lastEventId, cursor, after }, view.last_seq);
     const atEnd = isEnded(view.status) && after_seq === view.last_seq;
+    if (form === 'sse' && atEnd && lastEventId !== undefined) return reply.code(204).send();
+    if (form !== 'json' && request.method === 'HEAD') return reply.header('content-type', mediaTypes[form]).send();
+    const stream = { run_id, after_seq, atEnd, types, reply, expires_at_ms: expiryOf(request) };
     switch (form) {
       case 'sse':
-        if (atEnd && lastEventId !== undefined) return reply.code(204).send();
-        await serveEventStream(context, { run_id, after_seq, atEnd, types, reply });
+        await serveEventStream(context, stream);
         return reply;
       case 'ndjson':
-        await serveJsonLines(context, { run_id, after_seq, atEnd, types, reply });
+        await serveJsonLines(context, stream);
         return reply;
       case 'json': {
         const page = await readLog(context.log, run_id, { after_seq, limit });
@@ -62,8 +65,12 @@ export function eventRoutes(app: ApiInstance, context: ApiContext): void {
   });
 }
 
-function wantedForm(request: FastifyRequest): 'sse' | 'ndjson' | 'json' {
-  const accept = (request.headers.accept ?? '').toLowerCase();
-  if (accept.includes('text/event-stream')) return 'sse';
-  return accept.includes('application/x-ndjson') ? 'ndjson' : 'json';
+type Form = 'json' | 'ndjson' | 'sse';
+const mediaTypes = { json: 'application/json', ndjson: 'application/x-ndjson', sse: 'text/event-stream' } as const;
+const forms = Object.keys(mediaTypes) as Form[];
+
+/** JSON is for everybody who asks for neither of the streams. */
+function wantedForm(request: FastifyRequest): Form {
+  const type = preferredType(request.headers.accept, forms.map((form) => mediaTypes[form]));
+  return forms.find((form) => mediaTypes[form] === type) ?? 'json';
 }

@@ -1,8 +1,9 @@
 /** The two streams of a log: Server-Sent Events, which stay open, and JSONL, which ends with what is there. */
 import type { FastifyReply } from 'fastify';
-import { readLog, type LogEntry } from '@treadle/engine';
+import type { LogEntry } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
 import { followLog } from './follow.ts';
+import { createPager } from './pager.ts';
 import { createStreamWriter, type StreamWriter } from './stream-writer.ts';
 
 export interface StreamRequest {
@@ -12,12 +13,18 @@ export interface StreamRequest {
   readonly atEnd: boolean;
   readonly types: ReadonlySet<string> | null;
   readonly reply: FastifyReply;
+  /** Ends the stream when its key expires; epoch milliseconds, null for never. */
+  readonly expires_at_ms: number | null;
 }
 
 const eventStreamHead = {
   'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no',
-  'x-content-type-options': 'nosniff',
+  'x-content-type-options': 'nosniff', connection: 'close',
 };
+const jsonLinesHead = { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', connection: 'close' };
+
+/** Timers can count no further; a stream that ends then is resumed. */
+const maxTimerMs = 2 ** 31 - 1;
 
 /** How soon a browser comes back when the connection is lost, ms. */
 const retryMs = 1000;
@@ -25,8 +32,10 @@ const retryMs = 1000;
 /** Answers at once with the head and a comment, so that proxies and clients see that the stream is there. */
 export async function serveEventStream(context: ApiContext, request: StreamRequest): Promise<void> {
   const { observe } = context.deps;
-  const { writer, signal, left } = open(context, request.reply, eventStreamHead);
+  const { writer, signal, left, gone } = open(context, request, eventStreamHead);
   observe?.sseClientOpened?.();
+  // Not before: a response that has been ended lives on while its reader does not read.
+  gone(() => { observe?.sseClientGone?.(); });
   writer.write(`retry: ${retryMs}\n\n`);
   const heartbeat = setInterval(() => { if (!writer.full) writer.write(': heartbeat\n\n'); }, context.settings.heartbeatMs);
   try {
@@ -34,7 +43,6 @@ export async function serveEventStream(context: ApiContext, request: StreamReque
     if (!request.atEnd) await followLog(context, { run_id, after_seq, types, writer, signal, frame: eventFrame });
   } finally {
     clearInterval(heartbeat);
-    observe?.sseClientGone?.();
     left();
   }
 }
@@ -43,28 +51,31 @@ export async function serveEventStream(context: ApiContext, request: StreamReque
 export async function serveJsonLines(context: ApiContext, request: StreamRequest): Promise<void> {
   const { run_id, types } = request;
   let after_seq = request.after_seq;
+  const pager = createPager(context.log, run_id);
   // The first page is read before the head is written, so that a store that is away is answered as such.
-  let page = await readLog(context.log, run_id, { after_seq, limit: pageEvents });
-  const { writer, signal, left } = open(context, request.reply, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+  let page = await pager(after_seq);
+  const { writer, signal, left } = open(context, request, jsonLinesHead);
   try {
     while (page.length > 0 && !signal.aborted) {
-      for (const entry of page) if (types === null || types.has(entry.type)) writer.write(`${entry.text}\n`);
-      after_seq = page.at(-1)?.seq ?? after_seq;
-      if (page.at(-1)?.type === 'run_end') break;
+      for (const entry of page) {
+        if (writer.full) break;
+        if (types === null || types.has(entry.type)) writer.write(`${entry.text}\n`);
+        after_seq = entry.seq;
+      }
+      const ended = page.at(-1)?.type === 'run_end' && page.at(-1)?.seq === after_seq;
       page = [];
+      if (ended) break;
       if (writer.full && !(await writer.drained(signal))) return writer.cut();
-      page = await readLog(context.log, run_id, { after_seq, limit: pageEvents });
+      page = await pager(after_seq);
     }
     if (signal.aborted) writer.cut();
   } catch (error) {
-    context.deps.logger?.warn({ run_id, error }, 'a log was cut short');
+    context.deps.logger?.warn({ run_id, err: error }, 'a log was cut short');
     writer.cut();
   } finally {
     left();
   }
 }
-
-const pageEvents = 100;
 
 function eventFrame({ seq, type, text }: LogEntry): string {
   return `id: ${seq}\nevent: ${type}\ndata: ${text}\n\n`;
@@ -76,14 +87,21 @@ interface Opened {
   readonly signal: AbortSignal;
   /** Ends the response if nothing else has. */
   readonly left: () => void;
+  /** Calls back once, when the connection is gone. */
+  readonly gone: (callback: () => void) => void;
 }
 
-function open(context: ApiContext, reply: FastifyReply, head: Readonly<Record<string, string>>): Opened {
+function open(context: ApiContext, { reply, expires_at_ms }: StreamRequest, head: Readonly<Record<string, string>>): Opened {
   const { settings, streams } = context;
   reply.hijack();
   const { raw } = reply;
+  const { socket } = reply.request.raw;
   const abort = new AbortController();
-  raw.once('close', () => abort.abort());
+  const expiry = expires_at_ms === null ? null : setTimeout(() => abort.abort(), Math.min(maxTimerMs, expires_at_ms - context.deps.clock.nowMs())).unref();
+  raw.once('close', () => {
+    abort.abort();
+    if (expiry !== null) clearTimeout(expiry);
+  });
   raw.writeHead(200, head);
   const writer = createStreamWriter(raw, settings);
   const leave = streams.open(() => {
@@ -92,5 +110,6 @@ function open(context: ApiContext, reply: FastifyReply, head: Readonly<Record<st
     setTimeout(() => raw.destroy(), settings.closeGraceMs).unref();
   });
   raw.once('close', leave);
-  return { writer, signal: abort.signal, left: () => writer.end({ close: streams.closing }) };
+  const gone = (callback: () => void): void => { if (socket.destroyed) callback(); else socket.once('close', callback); };
+  return { writer, signal: abort.signal, left: () => writer.end(), gone };
 }

@@ -4,9 +4,11 @@
  * Owns: one response, from its head to its end.
  * 1. After `full` is true the caller writes nothing more until `drained` has answered true; so at most `maxBufferedBytes` and
  *    one event wait in memory for one reader.
- * 2. A reader that has not read what waits for it within `drainTimeoutMs` is cut off.
+ * 2. A reader that has not read what waits for it within `drainTimeoutMs` is cut off, at the end of the response, too.
+ * 3. The connection ends with the response: a reader that sleeps would otherwise keep an idle one for as long as it likes.
  */
 import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 
 export interface StreamWriter {
   readonly full: boolean;
@@ -15,8 +17,8 @@ export interface StreamWriter {
   write(text: string): void;
   /** True when all has been read; false when the reader was too slow (it is cut off), has gone, or `signal` aborted. */
   drained(signal: AbortSignal): Promise<boolean>;
-  /** Ends the response cleanly, unless it was cut; `close` also gives the connection up. */
-  end(options: { readonly close: boolean }): void;
+  /** Ends the response cleanly, unless it was cut. */
+  end(): void;
   /** Sends what was written and breaks off: whoever counts on a clean end sees that there was none. */
   cut(): void;
 }
@@ -43,16 +45,26 @@ export function createStreamWriter(raw: ServerResponse, options: WriterOptions):
       if (outcome === 'too_slow') raw.destroy();
       return outcome === 'drained';
     },
-    end({ close }) {
-      if (!this.gone) raw.end(close ? () => raw.socket?.destroySoon() : undefined);
+    end() {
+      if (this.gone) return;
+      const { socket } = raw;
+      raw.end(() => socket?.destroySoon());
+      destroyAfter(socket, options.drainTimeoutMs);
     },
     cut() {
       broken = true;
+      const { socket } = raw;
       // After the tick's writes have reached the socket; what a sleeping reader does not take by then is thrown away.
-      setImmediate(() => raw.socket?.destroySoon());
-      setTimeout(() => raw.destroy(), options.drainTimeoutMs).unref();
+      setImmediate(() => socket?.destroySoon());
+      destroyAfter(socket, options.drainTimeoutMs);
     },
   };
+}
+
+/** The socket is taken before the end: the response lets go of it when it has handed its last byte over. */
+function destroyAfter(socket: Socket | null, ms: number): void {
+  const timer = setTimeout(() => socket?.destroy(), ms).unref();
+  socket?.once('close', () => { clearTimeout(timer); });
 }
 
 function firstOf(raw: ServerResponse, signal: AbortSignal, timeoutMs: number): Promise<'drained' | 'gone' | 'too_slow'> {

@@ -16,7 +16,11 @@ export function describeRoutes(app: FastifyInstance, version: string): void {
     },
     transform: createJsonSchemaTransform({ zodToJsonConfig: { unrepresentable: 'any' } }),
   });
-  void app.register(swaggerUi, { routePrefix: '/docs', uiConfig: { deepLinking: true }, staticCSP: true });
+  void app.register(swaggerUi, {
+    routePrefix: '/docs', uiConfig: { deepLinking: true }, staticCSP: true,
+    // It would send a browser that came by http to an https that is not there.
+    transformStaticCSP: (policy) => policy.replace(/;?\s*upgrade-insecure-requests/, ''),
+  });
 }
 
 export function openApiRoute(app: ApiInstance): void {

@@ -13,12 +13,12 @@ export function operationRoutes(app: ApiInstance, context: ApiContext): void {
   const { metrics } = context.deps;
 
   app.get('/healthz', {
-    exposeHeadRoute: true, config: { scope: 'public' },
+    config: { scope: 'public' },
     schema: { tags, summary: 'Whether this process lives', operationId: 'healthz', security: [], response: { 200: json('It does', okSchema) } },
   }, async () => ({ status: 'ok' }));
 
   app.get('/readyz', {
-    exposeHeadRoute: true, config: { scope: 'public' },
+    config: { scope: 'public' },
     schema: { tags, summary: 'Whether requests can be served', operationId: 'readyz', security: [], response: { 200: json('They can', okSchema) } },
   }, async () => {
     const { ok, problems } = context.streams.closing ? { ok: false, problems: ['this process is closing'] } : await health(context);

@@ -202,7 +202,7 @@ describe('an idempotency key', () => {
     die = false;
     expect((await ask()).statusCode).toBe(202);
     expect((await ask()).statusCode).toBe(200);
-    expect((await dying.memory.list({ tenant: 'alpha', status: null, agent: null, tag: null, before_id: null, limit: 10 })).run_ids).toHaveLength(1);
+    expect((await dying.memory.list({ tenant: 'alpha', status: null, agent: null, tag: null, session_id: null, before_id: null, limit: 10 })).run_ids).toHaveLength(1);
     await dying.close();
   });
 

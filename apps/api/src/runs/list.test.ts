@@ -85,3 +85,40 @@ describe('filters', () => {
     expect(await allPages('metadata[needle]=true&limit=50')).toEqual({ ids: [needle], pages: 2 });
   });
 });
+
+describe('a page', () => {
+  test('by status shows no run that has moved on since the index was read', async () => {
+    const own = createTestApi({ store: (store) => ({
+      ...store, read: async (id, without) => {
+        if (id === moved && (await store.read(id))?.status === 'queued') await own.work(id, begins);
+        return store.read(id, without);
+      },
+    }) });
+    let moved = '';
+    const [first, second] = [await createdRun(own), await createdRun(own)];
+    moved = second;
+    const answer = await own.app.inject({ url: '/v1/runs?status=queued', ...asked(keysOf.alpha) });
+    expect(answer.json<{ data: { id: string; status: string }[] }>().data.map((run) => [run.id, run.status])).toEqual([[first, 'queued']]);
+    await own.close();
+  });
+
+  test('ends early when its rows are large, and its cursor goes on', async () => {
+    const answer = JSON.stringify('x'.repeat(3_000_000));
+    const own = createTestApi({ store: (store) => ({
+      ...store, read: async (id, without) => {
+        const snapshot = await store.read(id, without);
+        return snapshot === null ? null : { ...snapshot, stored: { ...snapshot.stored, fields: { ...snapshot.stored.fields, answer } } };
+      },
+    }) });
+    const wanted = [];
+    for (let n = 0; n < 7; n++) wanted.push(await createdRun(own));
+    const pages: string[][] = [];
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const body: { data: { id: string }[]; next_cursor: string | null } = (await own.app.inject({ url: `/v1/runs?limit=200${cursor === '' ? '' : `&cursor=${cursor}`}`, ...asked(keysOf.alpha) })).json();
+      pages.push(body.data.map((run) => run.id));
+      cursor = body.next_cursor;
+    }
+    expect([pages.map((ids) => ids.length), pages.flat().sort()]).toEqual([[3, 3, 1], wanted.sort()]);
+    await own.close();
+  });
+});

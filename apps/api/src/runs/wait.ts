@@ -2,12 +2,13 @@
 import { isEnded } from '@treadle/core';
 import type { RunView } from '@treadle/engine';
 import type { FastifyRequest } from 'fastify';
+import { expiryOf } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
 import { findRun } from './find.ts';
 
 export interface Wait { readonly tenant: string; readonly run_id: string; readonly timeoutMs: number; readonly request: FastifyRequest }
 
-/** The run when it has ended, or as it is when the time is over, the client has gone or the server closes. */
+/** The run when it has ended, or as it is when the time is over, the client has gone, its key expires or the server closes. */
 export async function waitForRun(context: ApiContext, wait: Wait): Promise<RunView> {
   const find = () => findRun({ store: context.store(), archive: context.log.archive }, wait.tenant, wait.run_id);
   const { view } = await find();
@@ -19,7 +20,8 @@ export async function waitForRun(context: ApiContext, wait: Wait): Promise<RunVi
 async function untilEnded(context: ApiContext, wait: Wait, after_seq: number): Promise<void> {
   const over = new AbortController();
   const stop = (): void => over.abort();
-  const timer = setTimeout(stop, wait.timeoutMs);
+  const expiresMs = expiryOf(wait.request);
+  const timer = setTimeout(stop, expiresMs === null ? wait.timeoutMs : Math.min(wait.timeoutMs, expiresMs - context.deps.clock.nowMs()));
   const { socket } = wait.request.raw;
   socket.once('close', stop);
   const left = context.streams.open(stop);

@@ -1,5 +1,5 @@
 /** Whatever goes wrong, wherever: one `Problem`, nothing of the inside. */
-import { STATUS_CODES } from 'node:http';
+import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ApiLogger } from '../dependencies.ts';
@@ -9,7 +9,8 @@ import { ArchiveUnavailable, storeUnavailable } from '../store/unavailable.ts';
 export function answerErrors(app: FastifyInstance, logger: ApiLogger | undefined): void {
   app.setErrorHandler((error, request, reply) => {
     const problem = problemOf(error);
-    if (problem.statusCode >= 500) logFault(logger, { error, request, problem });
+    // What is not built yet is nobody's fault.
+    if (problem.statusCode >= 500 && problem.code !== 'not_supported') logFault(logger, { error, request, problem });
     return answer(reply, problem);
   });
   const paths = knownPaths(app);
@@ -21,15 +22,32 @@ export function answerFrameworkError(error: unknown, reply: FastifyReply): void 
   void answer(reply, problemOf(error));
 }
 
-/** For what is not even HTTP; there is only the socket. */
+/** For what is not even HTTP, or does not arrive; there is only the socket. */
 export function answerClientError(error: Error & { readonly code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  // As node's own listener does: an answer that has begun must not get another one into its middle.
+  const answering = (socket as Socket & { readonly _httpMessage?: ServerResponse })._httpMessage?.headersSent === true;
+  if (error.code === 'ECONNRESET' || !socket.writable || answering) {
     socket.destroy();
     return;
   }
-  const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
-  const text = JSON.stringify(new Problem({ status, code: 'invalid_request', detail: 'This is not a valid HTTP request.' }).body());
+  const { status, detail } = ofParser[error.code ?? ''] ?? { status: 400, detail: 'This is not a valid HTTP request.' };
+  const text = JSON.stringify(new Problem({ status, code: 'invalid_request', detail }).body());
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: ${problemType}\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`);
+  // Time to read it, for those who are still sending; and no more.
+  setTimeout(() => socket.destroy(), lingerMs).unref();
+}
+
+const lingerMs = 1000;
+
+const ofParser: Record<string, { readonly status: number; readonly detail: string }> = {
+  HPE_HEADER_OVERFLOW: { status: 431, detail: 'The head of the request is too large.' },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, detail: 'The request did not arrive in time.' },
+};
+
+/** `Expect` with anything but `100-continue`, which node answers itself. */
+export function answerExpectation(_request: IncomingMessage, response: ServerResponse): void {
+  const text = JSON.stringify(new Problem({ status: 417, code: 'invalid_request', detail: 'Expect: only 100-continue can be met.' }).body());
+  response.writeHead(417, { 'content-type': problemType, 'content-length': Buffer.byteLength(text), connection: 'close' }).end(text);
 }
 
 export function problemOf(error: unknown): Problem {
@@ -65,7 +83,7 @@ function answer(reply: FastifyReply, problem: Problem): FastifyReply {
 function logFault(logger: ApiLogger | undefined, fault: { error: unknown; request: FastifyRequest; problem: Problem }): void {
   const { error, request, problem } = fault;
   const route = request.routeOptions.url ?? 'none';
-  const fields = { request_id: request.id, method: request.method, route, code: problem.code, error };
+  const fields = { request_id: request.id, method: request.method, route, code: problem.code, err: error };
   if (problem.code === 'internal') logger?.error(fields, 'a request failed');
   else logger?.warn(fields, 'a request could not be served');
 }

@@ -14,12 +14,12 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 describe('what is not there', () => {
-  test.each(['/', '/v1', '/v1/nothing', '/v1/runs/', '/v2/runs', '/%zz', '/v1/runs/%zz', '/v1/runs//events'])('%s is a 404 problem', async (url) => {
+  test.each(['/v1', '/v1/nothing', '/v1/runs/', '/v2/runs', '/%zz', '/v1/runs/%zz', '/v1/runs//events'])('%s is a 404 problem', async (url) => {
     const answer = await api.app.inject({ url, ...asked(keysOf.alpha) });
     expect([answer.statusCode, answer.headers['content-type'], answer.json().code]).toEqual([404, 'application/problem+json', 'not_found']);
   });
 
-  test.each([['PUT', '/v1/runs', 'GET, POST'], ['POST', '/healthz', 'GET, HEAD'], ['DELETE', '/v1/runs/run_1/cancel', 'POST'], ['HEAD', '/v1/agents', 'GET']] as const)(
+  test.each([['PUT', '/v1/runs', 'GET, HEAD, POST'], ['POST', '/healthz', 'GET, HEAD'], ['DELETE', '/v1/runs/run_1/cancel', 'POST'], ['HEAD', '/v1/runs/run_1/cancel', 'POST'], ['POST', '/', 'GET, HEAD']] as const)(
     '%s %s is a 405 problem that says what is allowed', async (method, url, allow) => {
       const answer = await api.app.inject({ method, url, ...asked(keysOf.alpha) });
       expect([answer.statusCode, answer.headers.allow, answer.headers['content-type']]).toEqual([405, allow, 'application/problem+json']);
@@ -87,7 +87,8 @@ describe('the OpenAPI file', () => {
     expect(openapi).toMatch(/^3\.1\./);
     expect(Object.keys(paths).sort()).toEqual(['/healthz', '/readyz', '/v1/agents', '/v1/chains', '/v1/models', '/v1/runs', '/v1/runs/{run_id}',
       '/v1/runs/{run_id}/cancel', '/v1/runs/{run_id}/events', '/v1/runs/{run_id}/ledger', '/v1/runs/{run_id}/messages', '/v1/runs/{run_id}/pause',
-      '/v1/runs/{run_id}/replay', '/v1/runs/{run_id}/resume', '/v1/runs/{run_id}/steer', '/v1/runs/{run_id}/wait']);
+      '/v1/runs/{run_id}/replay', '/v1/runs/{run_id}/resume', '/v1/runs/{run_id}/steer', '/v1/runs/{run_id}/wait',
+      '/v1/sessions', '/v1/sessions/{session_id}', '/v1/sessions/{session_id}/events']);
     for (const [path, methods] of Object.entries(paths).filter(([each]) => each.startsWith('/v1'))) {
       for (const operation of Object.values(methods)) {
         const statuses = Object.keys(operation.responses);
@@ -104,7 +105,7 @@ describe('the OpenAPI file', () => {
     const { requestBody, parameters } = paths['/v1/runs']!.post as unknown as
       { requestBody: { content: Record<string, { schema: { properties: object; required: string[] } }> }; parameters: { name: string; in: string }[] };
     const { schema } = requestBody.content['application/json']!;
-    expect([Object.keys(schema.properties), schema.required]).toEqual([['agent', 'input', 'limits', 'metadata', 'tags', 'priority', 'run_at'], ['input']]);
+    expect([Object.keys(schema.properties), schema.required]).toEqual([['agent', 'input', 'limits', 'metadata', 'tags', 'priority', 'run_at', 'session_id', 'on_busy'], ['input']]);
     expect(parameters.map((parameter) => parameter.name)).toEqual(['idempotency-key']);
     const { parameters: filters } = paths['/v1/runs']!.get as unknown as { parameters: { name: string; schema: object }[] };
     expect(filters.find((filter) => filter.name === 'limit')!.schema).toEqual({ type: 'integer', minimum: 1, maximum: 200 });
@@ -121,6 +122,8 @@ describe('the OpenAPI file', () => {
       expect([path, part.status]).toEqual([path, 200]);
       await part.arrayBuffer();
     }
+    expect(page.headers.get('content-security-policy')).toMatch(/default-src 'self'/);
+    expect(page.headers.get('content-security-policy')).not.toContain('upgrade-insecure-requests');
   });
 });
 

@@ -4,7 +4,7 @@
  * A body that is too large is read to its end (up to `drainBytes`) and thrown away before it is refused: a client that is
  * still sending would otherwise see a broken connection and not the reason.
  */
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { wellFormed } from '@treadle/core';
 import { invalidRequest, Problem } from '../problem.ts';
@@ -23,6 +23,7 @@ export function acceptJsonBodies(app: FastifyInstance, maxBodyBytes: number): vo
   app.decorateRequest('rawBody', undefined);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { bodyLimit: maxBodyBytes }, async (request: FastifyRequest, payload: IncomingMessage) => {
+    checkEncoding(request.headers);
     const bytes = await readAll(payload, maxBodyBytes);
     if (bytes.length === 0) return undefined;
     const body = parse(bytes);
@@ -39,14 +40,26 @@ export function acceptJsonBodies(app: FastifyInstance, maxBodyBytes: number): vo
 async function readAll(payload: IncomingMessage, limit: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let received = 0;
-  for await (const chunk of payload as AsyncIterable<Buffer>) {
-    received += chunk.length;
-    if (received <= limit) chunks.push(chunk);
-    else chunks.length = 0;
-    if (received > limit + drainBytes) break;
+  try {
+    for await (const chunk of payload as AsyncIterable<Buffer>) {
+      received += chunk.length;
+      if (received <= limit) chunks.push(chunk);
+      else chunks.length = 0;
+      if (received > limit + drainBytes) break;
+    }
+  } catch {
+    // The client has gone, or was too slow and has its 408: nobody reads this.
+    throw new Problem({ status: 400, code: 'invalid_request', detail: 'The body was cut off.' });
   }
   if (received > limit) throw new Problem({ status: 413, code: 'body_too_large', detail: `A body may have ${limit} bytes.` });
   return Buffer.concat(chunks);
+}
+
+function checkEncoding(headers: IncomingHttpHeaders): void {
+  const encoding = headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
+  if (encoding !== 'identity' && encoding !== '') throw new Problem({ status: 415, code: 'unsupported_media_type', detail: 'Send the body without a content-encoding.' });
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(headers['content-type'] ?? '')?.[1]?.toLowerCase() ?? 'utf-8';
+  if (charset !== 'utf-8' && charset !== 'utf8') throw new Problem({ status: 415, code: 'unsupported_media_type', detail: 'Send the body in UTF-8.' });
 }
 
 function parse(bytes: Buffer): unknown {

@@ -35,6 +35,9 @@ export function guardedStore(store: RunDirectory, options: GuardOptions): RunDir
     events: (run_id, after_seq, limit) => bounded(() => store.events(run_id, after_seq, limit)),
     ledger: (run_id) => bounded(() => store.ledger(run_id)),
     list: (query) => bounded(() => store.list(query)),
+    createSession: (session) => bounded(() => store.createSession(session)),
+    session: (session_id) => bounded(() => store.session(session_id)),
+    listSessions: (query) => bounded(() => store.listSessions(query)),
     reserveKey: (key) => bounded(() => store.reserveKey(key)),
     now: () => bounded(() => store.now()),
   };

@@ -207,8 +207,17 @@ export interface EventRange {
   readonly last_seq: number;
 }
 
+/** A conversation that successive runs share. */
+export interface StoredSession {
+  readonly tenant: string;
+  /** The run under way, and the one that ended last; null where there is none. */
+  readonly current: string | null;
+  readonly last: string | null;
+}
+
 export interface ListRuns {
   readonly tenant: string;
+  readonly session_id: string | null;
   readonly status: RunStatus | null;
   readonly agent: string | null;
   readonly tag: string | null;
@@ -249,6 +258,12 @@ export interface RunDirectory {
   events(run_id: string, after_seq: number, limit: number): Promise<EventRange | null>;
   ledger(run_id: string): Promise<readonly LedgerEntry[] | null>;
   list(query: ListRuns): Promise<{ readonly run_ids: readonly string[]; readonly next_before_id: string | null }>;
+  /** Begins a session without a run. Idempotent by id. */
+  createSession(session: { readonly id: string; readonly tenant: string; readonly not_after_ms: number }): Promise<'created' | 'too_late'>;
+  session(session_id: string): Promise<StoredSession | null>;
+  /** Newest first. */
+  listSessions(query: { readonly tenant: string; readonly before_id: string | null; readonly limit: number }):
+    Promise<{ readonly session_ids: readonly string[]; readonly next_before_id: string | null }>;
   /** Reserves an idempotency key for a run id that has not been created yet; answers with what holds the key. */
   reserveKey(key: { readonly tenant: string; readonly key: string; readonly run_id: string; readonly body_hash: string; readonly not_after_ms: number }):
     Promise<{ readonly type: 'reserved' | 'held'; readonly run_id: string; readonly body_hash: string } | { readonly type: 'too_late' }>;

@@ -1,5 +1,5 @@
 -- Begins a run: its events, state, transcript and control record, and its first job or the time of it. Idempotent by run id.
--- KEYS  shard (6), run (7), index of the tenant, session, its queue, queue
+-- KEYS  shard (6), run (7), index of the tenant, session, its queue, sessions of the tenant, queue
 -- ARGV  1: JSON of the run (see run-directory.ts); 2: how the key of a run's ctl is spelt; then events, field/value pairs, messages
 -- Reply created, run that the session is busy with (empty: none) | exists | too_late | session_missing | session_busy, run
 -- include: ctl
@@ -33,6 +33,7 @@ redis.call('HSET', run.ctl, 'tenant', create.tenant, 'agent', create.agent, 'tag
   'open_calls', '[]', 'session', create.session, 'archived_seq', 0, 'sealed_first', 0, 'sealed_last', 0)
 redis.call('ZADD', KEYS[14], 0, create.run_id)
 redis.call('HSET', session, 'tenant', create.tenant)
+redis.call('ZADD', KEYS[17], 0, create.session)
 redis.call('PEXPIRE', session, create.keep_session_ms)
 if behind then
   redis.call('HSET', run.ctl, 'job_live', 0, 'not_before', create.run_at_ms or 0)
@@ -47,6 +48,6 @@ if create.run_at_ms then
 else
   redis.call('HSET', run.ctl, 'job_live', 1, 'not_before', 0)
   redis.call('ZADD', shard.held, now + create.grace_ms, create.run_id)
-  add_job(keys_from(17), 'turn', create.run_id, 1, 'first', create.priority)
+  add_job(keys_from(18), 'turn', create.run_id, 1, 'first', create.priority)
 end
 return { 'created', '' }

@@ -1,6 +1,6 @@
 -- A tenant's runs of one shard, newest first, at most `scan` of them looked at.
 -- KEYS  index of the tenant
--- ARGV  1: JSON { before, limit, scan, status?, agent?, tag? }; 2: how the key of a run's ctl is spelt
+-- ARGV  1: JSON { before, limit, scan, status?, agent?, tag?, session? }; 2: how the key of a run's ctl is spelt
 -- Reply page, the id looked at last (empty: there are no more), run ids…
 -- include: named-key
 local query = cjson.decode(ARGV[1])
@@ -8,8 +8,8 @@ local before = query.before and '(' .. query.before or '+'
 local ids = redis.call('ZREVRANGEBYLEX', KEYS[1], before, '-', 'LIMIT', 0, query.scan)
 
 local function matches(id)
-  local ctl = redis.call('HMGET', named_key(ARGV[2], id), 'status', 'agent', 'tags')
-  if not ctl[1] or (query.status and query.status ~= ctl[1]) or (query.agent and query.agent ~= ctl[2]) then return false end
+  local ctl = redis.call('HMGET', named_key(ARGV[2], id), 'status', 'agent', 'tags', 'session')
+  if not ctl[1] or (query.status and query.status ~= ctl[1]) or (query.agent and query.agent ~= ctl[2]) or (query.session and query.session ~= ctl[4]) then return false end
   if not query.tag then return true end
   for _, tag in ipairs(cjson.decode(ctl[3])) do
     if tag == query.tag then return true end

@@ -10,6 +10,7 @@ import type {
   Append, AppendReply, Claim, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, EventRange, InboxEntry, ListRuns,
   PumpReply, RunSnapshot, RunStore, SealedRange, SendCommand, StoredState, WatchReply, WatchRequest,
 } from '@treadle/engine';
+import { pageOfSessions, readSession, type Session } from './sessions.ts';
 
 export interface Protections { claimCheck: boolean; claimId: boolean; expectedSeq: boolean; inboxCheck: boolean }
 
@@ -25,8 +26,6 @@ interface Run {
 }
 
 export interface MemoryJob { readonly type: 'turn' | 'finish'; readonly run_id: string; readonly n: number; readonly front: number }
-
-interface Session { tenant: string; current: string; last: string; queue: string[] }
 
 interface Data { sessions: Record<string, Session>; runs: Record<string, Run>; jobs: MemoryJob[]; keys: Record<string, { run_id: string; body_hash: string }>; feed: number }
 
@@ -211,9 +210,12 @@ export function createMemoryRunStore(): MemoryRunStore {
   }
 
   function busyWith(session: Session): string | null {
-    const current = run(session.current);
-    if (current !== undefined && !isEnded(current.status)) return session.current;
-    return session.queue.at(-1) ?? null;
+    return underWay(session) ?? session.queue.at(-1) ?? null;
+  }
+
+  function underWay({ current }: Session): string | null {
+    const record = run(current);
+    return record === undefined || isEnded(record.status) ? null : current;
   }
 
   /** A session goes on to the next of its runs that has not been ended while it waited. */
@@ -318,7 +320,7 @@ export function createMemoryRunStore(): MemoryRunStore {
       .filter((id) => {
         const record = data.runs[id]!;
         return record.tenant === query.tenant && (query.status === null || record.status === query.status)
-          && (query.agent === null || record.agent === query.agent) && (query.tag === null || record.tags.includes(query.tag));
+          && (query.agent === null || record.agent === query.agent) && (query.tag === null || record.tags.includes(query.tag)) && (query.session_id === null || record.session === query.session_id);
       });
     const page = ids.slice(0, query.limit);
     return { run_ids: page, next_before_id: ids.length > page.length ? page.at(-1)! : null };
@@ -361,6 +363,13 @@ export function createMemoryRunStore(): MemoryRunStore {
     }),
     ledger: (run_id) => step(() => { const record = run(run_id); return record === undefined ? null : Object.values(record.ledger); }),
     list: (query) => step(() => list(query)),
+    createSession: ({ id, tenant, not_after_ms }) => step(() => {
+      if (data.sessions[id] === undefined && clockMs > not_after_ms) return 'too_late' as const;
+      data.sessions[id] ??= { tenant, current: '', last: '', queue: [] };
+      return 'created' as const;
+    }),
+    session: (id) => step(() => readSession(data.sessions[id], underWay)),
+    listSessions: (query) => step(() => pageOfSessions(data.sessions, query)),
     reserveKey: (key) => step(() => {
       const name = `${key.tenant}\u0000${key.key}`;
       const held = data.keys[name];

@@ -1,10 +1,12 @@
 -- Runs of a session go one after the other: `current` is the one under way, the queue holds those behind it.
 
+local function is_under_way(run_id, ctl_spelling)
+  local status = redis.call('HGET', named_key(ctl_spelling, run_id), 'status')
+  return status and not has_ended({ status = status })
+end
+
 -- The run that the session is busy with; nil when a new one may begin at once.
 local function busy_with(current, queue, ctl_spelling)
-  if current and current ~= '' then
-    local status = redis.call('HGET', named_key(ctl_spelling, current), 'status')
-    if status and not has_ended({ status = status }) then return current end
-  end
+  if current and current ~= '' and is_under_way(current, ctl_spelling) then return current end
   return redis.call('LINDEX', queue, -1) or nil
 end

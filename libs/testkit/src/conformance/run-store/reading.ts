@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { eventText, ledgerEntry, newRunId, type Driver } from './driver.ts';
 
 export function readTests(it: () => Driver): void {
-  const everyRun = { tenant: 'acme', status: null, agent: null, tag: null, before_id: null, limit: 100 };
+  const everyRun = { tenant: 'acme', status: null, agent: null, tag: null, session_id: null, before_id: null, limit: 100 };
 
   test('of a run that nobody knows answer null', async () => {
     const run_id = newRunId();

@@ -29,6 +29,7 @@ export function sessionTests(it: () => Driver): void {
     const first = await it().create();
     const { claim } = await it().claim(first);
     await it().commits(it().write(claim, 1, { type: 'end' }, { status: 'completed' }));
+    expect(await it().store.session(ownSession(first).id)).toEqual({ tenant: 'acme', current: null, last: first });
     const next = await ask(join(first));
     expect(next.reply).toEqual({ type: 'created', behind: null });
     await it().store.finished(first);
@@ -68,6 +69,21 @@ export function sessionTests(it: () => Driver): void {
     await it().store.finished(first);
     expect(await it().jobs(second.run_id)).toEqual(['turn 1']);
     expect((await ask(join(first))).reply).toEqual({ type: 'session_busy', run_id: second.run_id });
+  });
+
+  test('can be begun without a run, read, and listed newest first; runs are listed by session', async () => {
+    const ids = [ownSession(newRunId()).id, ownSession(newRunId()).id];
+    for (const id of ids) expect(await it().store.createSession({ id, tenant: 'acme', not_after_ms: await it().later() })).toBe('created');
+    expect(await it().store.session(ids[0]!)).toEqual({ tenant: 'acme', current: null, last: null });
+    const { run_id } = await ask({ id: ids[0]!, mode: 'join', when_busy: 'reject' });
+    expect(await it().store.session(ids[0]!)).toEqual({ tenant: 'acme', current: run_id, last: null });
+    await end(run_id);
+    expect(await it().store.session(ids[0]!)).toEqual({ tenant: 'acme', current: null, last: run_id });
+    expect(await it().store.listSessions({ tenant: 'acme', before_id: null, limit: 1 })).toMatchObject({ session_ids: [ids[1]], next_before_id: ids[1] });
+    expect((await it().store.listSessions({ tenant: 'acme', before_id: ids[1]!, limit: 9 })).session_ids).toEqual([ids[0]]);
+    expect(await it().store.session(ownSession(newRunId()).id)).toBeNull();
+    expect((await it().store.list({ tenant: 'acme', status: null, agent: null, tag: null, session_id: ids[0]!, before_id: null, limit: 9 })).run_ids).toEqual([run_id]);
+    expect(await it().store.createSession({ id: ownSession(newRunId()).id, tenant: 'acme', not_after_ms: 1 })).toBe('too_late');
   });
 
   test('a session that is not there, or is somebody else’s, is missing', async () => {

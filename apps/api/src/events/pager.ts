@@ -1,0 +1,26 @@
+/**
+ * Reads a log page by page, so that a page has about `pageBytes` whatever the size of its events: pages in flight for many
+ * readers at once are what fills the memory.
+ */
+import { readLog, type LogDeps, type LogEntry } from '@treadle/engine';
+
+const pageBytes = 256 * 1024;
+/** Small, since nothing is known of the log yet. */
+const firstLimit = 8;
+const maxLimit = 200;
+
+/** Events after a position; empty when there is nothing newer. Throws what `readLog` throws. */
+export type Pager = (after_seq: number) => Promise<LogEntry[]>;
+
+/** One for each reader. */
+export function createPager(log: LogDeps, run_id: string): Pager {
+  let limit = firstLimit;
+  return async (after_seq) => {
+    const page = await readLog(log, run_id, { after_seq, limit });
+    if (page.length > 0) {
+      const meanBytes = page.reduce((sum, entry) => sum + entry.text.length, 0) / page.length;
+      limit = Math.min(maxLimit, Math.max(1, Math.floor(pageBytes / meanBytes)));
+    }
+    return page;
+  };
+}
