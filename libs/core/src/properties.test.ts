@@ -17,7 +17,9 @@ import { isEnded } from './stop-reason.ts';
 import { noJudgement, type Decision, type ReplyCall, type TurnInput } from './turn-input.ts';
 import { noUsage } from './usage.ts';
 
-const runs = 5000;
+const { env } = (globalThis as unknown as { process: { env: Readonly<Record<string, string | undefined>> } }).process;
+/** `npm run test:properties` tries a million. */
+const runs = Number(env.PROPERTY_RUNS ?? 10_000);
 
 const model = (name: string) => ({ name, provider: 'p', model: name, context_window: 1000, max_output_tokens: 100, supports_tools: true, supports_images: false });
 const range = (value: number | null) => ({ default: value, max: value });
@@ -161,5 +163,5 @@ describe('on any course of a run', () => {
     }), { numRuns: runs });
     // Courses that all end at once would show nothing.
     expect(deepest).toBeGreaterThan(4);
-  }, 120_000);
+  }, 120_000 + runs * 5);
 });
