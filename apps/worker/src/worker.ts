@@ -18,6 +18,7 @@ import { createMetrics, observeEvent, watchEventLoop, type Logger, type Metrics 
 import { createToolRunner, type OpenToolRunner } from '@treadle/tools';
 import type { Redis } from 'ioredis';
 import { uuidv7 } from 'uuidv7';
+import { measuredModels, measuredStore, measuredTools, measuredTurn } from './measured.ts';
 import { createTicks, type Ticks } from './ticks.ts';
 
 /** How often, ms. */
@@ -60,10 +61,12 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const metrics = createMetrics();
   const tools = createToolRunner({ functions: functionTools(setup.config), mcpServers: mcpServers(setup.config), policies: toolPolicies(setup.config) });
   const held = new HeldRuns(store);
-  const deps = turnDeps(setup, { store, clock, archive, tools, held, metrics });
+  const models = createModelGateway({ connections: connectionsOf(setup.config), clock });
+  const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics });
   const archiving = { store, archive, options: archiveOptions(settings) };
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
     concurrency: settings.workerConcurrency, leaseMs: settings.leaseMs, onError: seldom((error) => { logger.warn({ err: error }, 'queue'); }),
+    onTaken: (waitedMs) => { metrics.queueWait.observe(waitedMs / 1000); },
     handler: (job, signal) => handle({ deps, metrics, logger }, job, signal),
   });
   const ticks = createTicks((name, error) => { logger.warn({ err: error, duty: name }, 'a duty failed; it is tried again'); });
@@ -73,23 +76,25 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
 
   const stopWatching = watchEventLoop(metrics);
 
-  const pool: Pool = { stopWatching, redis, consumer, ticks, held, tools, models: deps.models };
+  const pool: Pool = { stopWatching, redis, consumer, ticks, held, tools, models };
   return { metrics, problems: () => problemsOf(redis), drain: (timeoutMs) => drain(pool, timeoutMs) };
 }
 
 interface Parts {
-  readonly store: RunStore; readonly clock: RedisClock; readonly archive: Archive; readonly tools: OpenToolRunner; readonly held: HeldRuns; readonly metrics: Metrics;
+  readonly store: RunStore; readonly clock: RedisClock; readonly archive: Archive; readonly tools: OpenToolRunner; readonly models: ReturnType<typeof createModelGateway>;
+  readonly held: HeldRuns; readonly metrics: Metrics;
 }
 
-type ModelDeps = TurnDeps & { readonly models: ReturnType<typeof createModelGateway> };
-
-function turnDeps(setup: WorkerSetup, parts: Parts): ModelDeps {
-  const random = { uuid: uuidv7, jitter: Math.random };
-  const connections = Object.fromEntries(Object.entries(modelConnections(setup.config)).map(([name, { api_key, ...connection }]) =>
+function connectionsOf(config: LoadedConfig) {
+  return Object.fromEntries(Object.entries(modelConnections(config)).map(([name, { api_key, ...connection }]) =>
     [name, { ...connection, ...(api_key === null ? {} : { api_key }), total_timeout_ms: maxModelCallMs }]));
+}
+
+function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
+  const random = { uuid: uuidv7, jitter: Math.random };
   return {
-    store: parts.store, clock: parts.clock, random, warm: new WarmRuns(), worker: setup.name, tools: parts.tools, archive: parts.archive, held: parts.held,
-    models: createModelGateway({ connections, clock: parts.clock }),
+    store: parts.store, clock: parts.clock, random, warm: new WarmRuns(), worker: setup.name, tools: measuredTools(parts.tools), archive: parts.archive, held: parts.held,
+    models: measuredModels(parts.metrics, parts.models),
     judge: createAnswerJudge({ hooks: hookFunctions(setup.config), validators: validatorFunctions(setup.config) }, {
       onSkipped: (skipped) => { setup.logger.warn(skipped, 'a stop hook was skipped'); },
     }),
@@ -139,7 +144,7 @@ async function handle({ deps, metrics, logger }: Handling, job: Job, signal: Abo
     return 'done';
   }
   const startedMs = performance.now();
-  const outcome = await executeTurn(deps, job, signal);
+  const outcome = await measuredTurn(metrics, () => executeTurn(deps, job, signal));
   const fields = { run_id: job.run_id, n: job.n, ms: Math.round(performance.now() - startedMs) };
   if (outcome === 'done') logger.debug(fields, 'turn done');
   else {

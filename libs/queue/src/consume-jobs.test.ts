@@ -73,6 +73,17 @@ test('a job that is handed back comes again at once, ahead of what waits with it
   expect(errors).toEqual([]);
 });
 
+test('says of each job once how long it has waited', async () => {
+  const waited: number[] = [];
+  let deliveries = 0;
+  await add('run_a', 1);
+  await vi.waitFor(async () => { expect(Number((await redis.time())[0]) * 1000 - Number(await redis.hget(`{${prefix}:00}:turns:run_a-1`, 'timestamp'))).toBeGreaterThan(1000); }, 5000);
+  consume(async () => { deliveries++; return deliveries === 1 ? 'hand_back' : 'done'; }, { concurrency: 1, onTaken: (ms) => { waited.push(ms); } });
+  await vi.waitFor(() => { expect(deliveries).toBe(2); }, 5000);
+  expect(waited).toHaveLength(1);
+  expect(waited[0]).toBeGreaterThan(100);
+});
+
 test('a job that a closing worker hands back is taken by another at once', async () => {
   let hand = (): void => undefined;
   const told = new Promise<void>((resolve) => { hand = resolve; });

@@ -32,6 +32,8 @@ export interface ConsumerOptions {
   readonly handler: JobHandler;
   /** Pause before the job of a handler that threw comes again. Default 500, at most a quarter of the lease. */
   readonly retryPauseMs?: number;
+  /** Told of a job's first delivery: how long it could have run, ms, by the store's clock when it was added and this machine's now. */
+  readonly onTaken?: (waitedMs: number) => void;
   /** Told of everything that goes wrong beside handlers' outcomes. */
   readonly onError?: (error: Error) => void;
 }
@@ -82,6 +84,7 @@ async function process(
   { token, marker, hands, options }: { token: string; marker: string; hands: Hands; options: ConsumerOptions },
 ): Promise<void> {
   const delivery = hands.deliveries.begin(job.id ?? '');
+  if (job.attemptsStarted <= 1) options.onTaken?.(Math.max(0, Date.now() - job.timestamp));
   try {
     if (await outcomeOf(jobOf(job), delivery.signal, { hands, options }) === 'done') return;
     // The lease timer ends first: while the job is given back no renewal is heard.

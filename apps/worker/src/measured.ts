@@ -1,0 +1,78 @@
+/** The ports of a turn with a stopwatch around each, and what is left of a turn without its model and its tools. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { ModelGateway, ToolRunner, TurnStore } from '@treadle/engine';
+import type { Metrics } from '@treadle/telemetry';
+
+const seconds = (fromMs: number): number => (performance.now() - fromMs) / 1000;
+
+/** Time of one turn during which a model or at least one tool was at work; calls side by side count once. */
+class Outside {
+  #running = 0;
+  #sinceMs = 0;
+  #totalMs = 0;
+
+  get totalMs(): number {
+    return this.#totalMs;
+  }
+
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#running++ === 0) this.#sinceMs = performance.now();
+    try {
+      return await work();
+    } finally {
+      if (--this.#running === 0) this.#totalMs += performance.now() - this.#sinceMs;
+    }
+  }
+}
+
+const turns = new AsyncLocalStorage<Outside>();
+
+function outside<T>(work: () => Promise<T>): Promise<T> {
+  const turn = turns.getStore();
+  return turn === undefined ? work() : turn.during(work);
+}
+
+/** Runs a turn, and says what of its time was Treadle's own. */
+export async function measuredTurn<T>(metrics: Metrics, turn: () => Promise<T>): Promise<T> {
+  const own = new Outside();
+  const startMs = performance.now();
+  try {
+    return await turns.run(own, turn);
+  } finally {
+    metrics.turnOverhead.observe(Math.max(0, seconds(startMs) - own.totalMs / 1000));
+  }
+}
+
+export function measuredModels(metrics: Metrics, gateway: ModelGateway): ModelGateway {
+  return {
+    call: (call) => outside(async () => {
+      const model = call.request.model.name;
+      const startMs = performance.now();
+      let heard = false;
+      const onText = (increment: string): void => {
+        if (!heard) metrics.modelFirstToken.observe({ model }, seconds(startMs));
+        heard = true;
+        call.onText(increment);
+      };
+      try {
+        return await gateway.call({ ...call, onText });
+      } finally {
+        metrics.modelDuration.observe({ model }, seconds(startMs));
+      }
+    }),
+  };
+}
+
+export function measuredTools(tools: ToolRunner): ToolRunner {
+  return { catalogue: (spec) => tools.catalogue(spec), check: (tool, input) => tools.check(tool, input), run: (run) => outside(() => tools.run(run)) };
+}
+
+export function measuredStore<Store extends TurnStore>(metrics: Metrics, store: Store): Store {
+  async function timed<T>(write: Promise<T>): Promise<T> {
+    const startMs = performance.now();
+    const reply = await write;
+    metrics.eventAppend.observe(seconds(startMs));
+    return reply;
+  }
+  return { ...store, commit: (commit) => timed(store.commit(commit)), appendMany: (appends) => timed(store.appendMany(appends)) };
+}
