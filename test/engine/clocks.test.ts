@@ -120,3 +120,14 @@ test('the last turn has no more time than its session has left', async () => {
   const active = events.flatMap((event) => event.type === 'turn_end' ? [event.duration] : []);
   expect(active.map((each) => Math.round(each))).toEqual([55, 45]);
 });
+
+test('a first turn can have a time of its own', async () => {
+  const { next, log } = await world({ turn_timeout_s: { first: 90, default: 20 } }, async (call, turn) => {
+    for (let second = 0; second < 60 && !call.signal.aborted; second += 1) await works(1);
+    return turn === 1 ? { type: 'replied', reply: asks('quick') } : aborted;
+  });
+  while (await next());
+  const events = await log();
+  expect(events.flatMap((event) => event.type === 'turn_end' ? [Math.round(event.duration)] : [])).toEqual([60, 20]);
+  expect(events.at(-1)).toMatchObject({ type: 'run_end', stop_reason: 'turn_timeout' });
+});

@@ -1,6 +1,6 @@
 /** What a run is pinned to when it is created: made here from the configuration, without secrets and addresses. */
 import { createHash } from 'node:crypto';
-import { canonicalJson, limitNames, type AgentLimits, type AgentSpec, type LimitName, type LimitRange, type ModelSpec } from '@treadle/core';
+import { canonicalJson, limitNames, mostOf, type AgentLimits, type AgentSpec, type LimitName, type LimitRange, type Limits, type ModelSpec } from '@treadle/core';
 import type { LoadedConfig } from './load.ts';
 import { nameOf } from './schema/answers.ts';
 import type { AgentConfig } from './schema/config.ts';
@@ -69,11 +69,12 @@ function limitsOf(agent: AgentConfig): AgentLimits {
  * A value is both; a maximum alone lowers the default to it where needed; nothing at all means the default, not to be raised.
  * Null is no limit, and so more than any.
  */
-function rangeOf(name: LimitName, given: LimitsConfig[LimitName]): LimitRange<number | null> {
+function rangeOf(name: LimitName, given: LimitsConfig[LimitName]): LimitRange<Limits[LimitName], number | null> {
   if (typeof given === 'number' || given === null) return { default: given, max: given };
-  const unset = unsetLimit(name);
-  const { default: usual = lower(unset, given?.max), max = usual } = given ?? {};
-  return { default: usual, max };
+  const unset = unsetLimit(name) as number | null;
+  const { first, default: usual = lower(unset, given?.max) } = given ?? {};
+  const value = typeof first === 'number' && usual !== null ? { first, default: usual } : usual;
+  return { default: value, max: given?.max === undefined ? value === null ? null : mostOf(value) : given.max };
 }
 
 function lower(value: number | null, max: number | null | undefined): number | null {

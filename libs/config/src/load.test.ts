@@ -89,13 +89,13 @@ describe('what belongs to later releases', () => {
       tenants: { default: { max_concurrent_runs: 4, weight: 2 } },
       agents: {
         a: {
-          instructions: 'x', subagents: ['b'], limits: { max_depth: 3, max_children: { max: 4 }, turn_timeout_s: { first: 10, default: 5 } },
+          instructions: 'x', subagents: ['b'], limits: { max_depth: 3, max_children: { max: 4 } },
         },
       },
     };
     const problems = problemsAt(raw);
     expect(Object.keys(problems).sort()).toEqual([
-      'agents.a.limits.max_children', 'agents.a.limits.max_depth', 'agents.a.limits.turn_timeout_s.first', 'agents.a.subagents',
+      'agents.a.limits.max_children', 'agents.a.limits.max_depth', 'agents.a.subagents',
       'chains.default.canary', 'egress', 'http_tools',
       'mcp_servers.web.command', 'mcp_servers.web.headers', 'mcp_servers.web.url',
       'models.cloud.provider', 'models.small.credential_strategy', 'models.small.credentials', 'models.small.rates',
@@ -170,6 +170,8 @@ describe('agent specs', () => {
     expect(limits.session_timeout_s).toEqual({ default: 600, max: 3600 });
     expect(limits.turn_timeout_s).toEqual({ default: 2.5, max: 2.5 });
     expect(limits.invalid_call_limit).toEqual({ default: 5, max: 5 });
+    expect(limitsOf({ turn_timeout_s: { first: 60, default: 5 } }).turn_timeout_s).toEqual({ default: { first: 60, default: 5 }, max: 60 });
+    expect(limitsOf({ turn_timeout_s: { first: 60, max: 90 } }).turn_timeout_s).toEqual({ default: { first: 60, default: 90 }, max: 90 });
   });
 
   test('know no limit, which is more than any', () => {
@@ -182,7 +184,7 @@ describe('agent specs', () => {
 
   test.each([
     ['max_turns', [1], [0, 1.5, null, 'two', 1e12]], ['tool_budget', [0], [-1]], ['max_retries', [0, 3], [-1, null]], ['loop_limit', [2], [1]], ['same_error_limit', [1], [0]],
-    ['compact_at', [0.1, 1, { default: 0.5, max: 0.9 }], [0.05, 1.1, null]], ['turn_timeout_s', [0.5], [0, 1e10]],
+    ['compact_at', [0.1, 1, { default: 0.5, max: 0.9 }], [0.05, 1.1, null]], ['turn_timeout_s', [0.5, { first: 9, default: 2 }], [0, 1e10, { first: 9, default: 2, max: 8 }, { first: 0 }]], ['session_timeout_s', [1], [{ first: 1, default: 1 }]],
     ['max_total_tokens', [1, null, { default: 5, max: 9 }], [0, 1.5, { default: null, max: 9 }]], ['max_cost_usd', [0.01, null], [0, -1, 'free']],
   ] as [string, unknown[], unknown[]][])('%s has its range', (name, good, bad) => {
     for (const value of good) expect(() => limitsOf({ [name]: value }), JSON.stringify(value)).not.toThrow();

@@ -14,7 +14,7 @@ export { eventTypes, type CompactionLevel, type EventBody, type EventType, type 
 export { evolve, fold } from './evolve.ts';
 export { idIn, isId, shardOf, type IdKind } from './ids.ts';
 export {
-  defaultLimits, limitNames, limitsNotSupported, limitsOfRun, type AgentLimits, type LimitName, type LimitRange, type Limits, type LimitsOutcome,
+  defaultLimits, limitNames, limitsNotSupported, limitsOfRun, mostOf, turnTimeoutOf, type AgentLimits, type LimitName, type LimitRange, type Limits, type LimitsOutcome, type TurnTimeout,
   type UnsettableLimit,
 } from './limits.ts';
 export type { Content, ContentPart, HostNote, KeptMessage, Message, MessageToolCall, Transcript } from './message.ts';

@@ -3,6 +3,9 @@
  * up to that maximum.
  */
 
+/** Seconds. A first turn may need more time than those after it: a model has to be loaded, a cache filled. */
+export interface TurnTimeout { readonly first: number; readonly default: number }
+
 /** Units are in the names; counts have none. */
 export interface Limits {
   /** Passes of the loop, recoveries included. */
@@ -16,7 +19,7 @@ export interface Limits {
   /** So many failures in a row are recovered from; the next one ends the run. */
   readonly max_consecutive_errors: number;
   /** Model and tools of one turn, monotonic. */
-  readonly turn_timeout_s: number;
+  readonly turn_timeout_s: number | TurnTimeout;
   /** Active time of the run: inside claims only. Time in the queue, in waits and in pauses does not count. */
   readonly session_timeout_s: number;
   /** Per tool result, in bytes of UTF-8. */
@@ -56,8 +59,20 @@ export const limitNames = Object.keys(defaultLimits) as LimitName[];
 export const limitsNotSupported = ['max_depth', 'max_children'] as const;
 
 /** What an agent allows for one limit. */
-export interface LimitRange<Value = number> { readonly default: Value; readonly max: Value }
-export type AgentLimits = { readonly [Name in LimitName]: LimitRange<Limits[Name]> };
+export interface LimitRange<Value = number, Max = Value> { readonly default: Value; readonly max: Max }
+export type AgentLimits = { readonly [Name in LimitName]: LimitRange<Limits[Name], Exclude<Limits[Name], TurnTimeout>> };
+
+/** Seconds that this turn of a run may take. */
+export function turnTimeoutOf({ turn_timeout_s }: Pick<Limits, 'turn_timeout_s'>, turn: number): number {
+  if (typeof turn_timeout_s === 'number') return turn_timeout_s;
+  return turn === 1 ? turn_timeout_s.first : turn_timeout_s.default;
+}
+
+/** The most that a limit asks for. Null, no limit, is more than any. */
+export function mostOf(value: Limits[LimitName]): number {
+  if (value === null) return Infinity;
+  return typeof value === 'number' ? value : Math.max(value.first, value.default);
+}
 
 export type LimitsOutcome =
   | { readonly type: 'ok'; readonly limits: Limits }
@@ -65,12 +80,11 @@ export type LimitsOutcome =
 
 /** The limits of one run: what it asked for, where the agent allows it, else the agent's defaults. */
 export function limitsOfRun(agent: AgentLimits, asked: Partial<Limits>): LimitsOutcome {
-  const limits: Record<LimitName, number | null> = { ...defaultLimits };
+  const limits: Record<LimitName, Limits[LimitName]> = { ...defaultLimits };
   for (const name of limitNames) {
     const { default: usual, max } = agent[name];
     const wanted = asked[name];
-    // Null asks for no limit, which is above any.
-    if (wanted !== undefined && max !== null && (wanted === null || wanted > max)) return { type: 'above_maximum', limit: name, max };
+    if (wanted !== undefined && max !== null && mostOf(wanted) > max) return { type: 'above_maximum', limit: name, max };
     limits[name] = wanted === undefined ? usual : wanted;
   }
   return { type: 'ok', limits: limits as unknown as Limits };

@@ -22,7 +22,7 @@ const { env } = (globalThis as unknown as { process: { env: Readonly<Record<stri
 const runs = Number(env.PROPERTY_RUNS ?? 10_000);
 
 const model = (name: string) => ({ name, provider: 'p', model: name, context_window: 1000, max_output_tokens: 100, supports_tools: true, supports_images: false });
-const range = (value: number | null) => ({ default: value, max: value });
+const range = (value: unknown) => ({ default: value, max: value });
 const created: EventBody = {
   type: 'run_created', agent: 'a', agent_version: 'v', session_id: 's', parent_run_id: null, forked_from: null, tenant: 't', chain: 'c', tools: ['*'],
   limits: { ...defaultLimits, max_turns: 8, tool_budget: 12 }, metadata: {}, tags: [], priority: 50, run_at: null,

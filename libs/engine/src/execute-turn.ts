@@ -7,7 +7,7 @@
  * E4  Any delivery at any time is harmless and makes progress: what is there is read from the claim, never remembered.
  * E5  Nothing here sleeps to wait: a wait is a commit that ends the delivery.
  */
-import { answerIn, answerOf, assertNever, decide, initialState, interpreted, noJudgement, restoreState, specOf, type Decision, type Judgement, type Message, type RunState, type TurnInput } from '@treadle/core';
+import { answerIn, answerOf, assertNever, decide, initialState, interpreted, noJudgement, restoreState, specOf, turnTimeoutOf, type Decision, type Judgement, type Message, type RunState, type TurnInput } from '@treadle/core';
 import { callModel, summarise } from './call-model.ts';
 import type { HeldRuns } from './held-runs.ts';
 import { RunHold, type HoldDeps } from './hold.ts';
@@ -177,10 +177,11 @@ export class TurnTimer {
   constructor(deps: TurnDeps, hold: RunHold) {
     this.#deps = deps;
     this.#startMs = deps.clock.monotonicMs();
-    const { limits, active_s } = hold.state;
+    const { limits, active_s, turn_open, turn_number } = hold.state;
+    const turnS = turnTimeoutOf(limits, turn_open ? turn_number : turn_number + 1);
     const sessionLeft = Math.max(0, limits.session_timeout_s - active_s);
-    const limit = limits.turn_timeout_s <= sessionLeft ? 'turn_timeout' : 'session_timeout';
-    const seconds = Math.min(limits.turn_timeout_s, sessionLeft);
+    const limit = turnS <= sessionLeft ? 'turn_timeout' : 'session_timeout';
+    const seconds = Math.min(turnS, sessionLeft);
     this.#timer = setTimeout(() => {
       hold.timedOut = limit;
       hold.abort('time');

@@ -5,7 +5,9 @@ import type { ApiContext, OfferedAgent } from '../dependencies.ts';
 import { json, pageOf, problems, type ApiInstance } from '../server/api-types.ts';
 
 /** Null: no limit. */
-const rangeSchema = z.strictObject({ default: z.number().nullable(), max: z.number().nullable() });
+const rangeSchema = z.strictObject({
+  default: z.union([z.number().nullable(), z.strictObject({ first: z.number(), default: z.number() })]), max: z.number().nullable(),
+});
 const agentSchema = z.strictObject({
   name: z.string(), agent_version: z.string(), chain: z.string(), tools: z.array(z.string()), limits: z.record(z.string(), rangeSchema),
 });

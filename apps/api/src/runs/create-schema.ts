@@ -31,9 +31,14 @@ function limit(name: LimitName) {
   return nullable ? number.nullable().optional().describe('Null: no limit.') : number.optional();
 }
 
-export const limitsSchema = z.strictObject(
-  Object.fromEntries(limitNames.map((name) => [name, limit(name)])) as Record<LimitName, ReturnType<typeof limit>>,
-);
+const seconds = z.number().gt(0);
+const turnTimeout = z.union([seconds, z.strictObject({ first: seconds, default: seconds })], { error: 'expected a positive number or {first, default}' })
+  .optional().describe('A number, or a time of its own for the first turn.');
+
+export const limitsSchema = z.strictObject({
+  ...Object.fromEntries(limitNames.map((name) => [name, limit(name)])) as Record<LimitName, ReturnType<typeof limit>>,
+  turn_timeout_s: turnTimeout,
+});
 
 export const metadataSchema = z.record(z.string().max(256), z.unknown())
   .refine((metadata) => utf8Length(JSON.stringify(metadata)) <= maxMetadataBytes, `expected at most ${maxMetadataBytes} bytes of JSON`);
@@ -67,7 +72,6 @@ export function laterFieldsOf(body: unknown): string[] {
   const { limits, input } = body;
   if (isObject(limits)) {
     fields.push(...limitsNotSupported.filter((name) => Object.hasOwn(limits, name)).map((name) => `limits.${name}`));
-    if (isObject(limits.turn_timeout_s)) fields.push('limits.turn_timeout_s');
   }
   if (Array.isArray(input)) {
     input.slice(0, 100).forEach((part: unknown, index) => {

@@ -6,7 +6,10 @@ import { z } from 'zod';
 const when = z.string().describe('ISO 8601, UTC').nullable();
 const count = z.int().min(0);
 
-export const limitsShown = z.strictObject(Object.fromEntries(limitNames.map((name) => [name, limitRules[name].nullable ? z.number().nullable() : z.number()])));
+export const limitsShown = z.strictObject({
+  ...Object.fromEntries(limitNames.map((name) => [name, limitRules[name].nullable ? z.number().nullable() : z.number()])),
+  turn_timeout_s: z.union([z.number(), z.strictObject({ first: z.number(), default: z.number() })]),
+});
 
 export const runSchema = z.strictObject({
   id: z.string(),

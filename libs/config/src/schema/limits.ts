@@ -1,7 +1,7 @@
 /** `limits` of an agent: for each a value, or `{default, max}`. */
-import { defaultLimits, limitNames, limitsNotSupported, type LimitName, type Limits } from '@treadle/core';
+import { defaultLimits, limitNames, limitsNotSupported, mostOf, type LimitName, type Limits } from '@treadle/core';
 import { z } from 'zod';
-import { later, notSupportedYet } from './later.ts';
+import { later } from './later.ts';
 
 /** What a limit may be. */
 export interface LimitRule {
@@ -38,12 +38,14 @@ function valueOf({ kind, lowest, highest }: LimitRule) {
 function limit(name: LimitName) {
   const rule = limitRules[name];
   const one = rule.nullable ? valueOf(rule).nullable() : valueOf(rule);
-  const range = z.strictObject({ default: one.optional(), max: one.optional(), ...(name === 'turn_timeout_s' ? { first: later() } : {}) })
-    .superRefine(({ default: usual, max }, context) => {
-      // No limit is more than any.
-      if (usual === undefined || max === undefined || max === null || (usual !== null && usual <= max)) return;
-      context.addIssue({ code: 'custom', path: ['default'], message: `expected at most max (${max})` });
-    });
+  const parts = { first: one.optional(), default: one.optional(), max: one.optional() };
+  const { first: _, ...usual } = parts;
+  const range = (z.strictObject(name === 'turn_timeout_s' ? parts : usual) as z.ZodObject<typeof parts, z.core.$strict>).superRefine(({ max, ...values }, context) => {
+    if (max === undefined || max === null) return;
+    for (const [key, value] of Object.entries<number | null | undefined>(values)) {
+      if (value !== undefined && mostOf(value) > max) context.addIssue({ code: 'custom', path: [key], message: `expected at most max (${max})` });
+    }
+  });
   return z.union([one, range]).optional();
 }
 
@@ -61,8 +63,7 @@ export function limitForms(name: string): string {
   if (rule === undefined) return 'expected a limit';
   const { kind, lowest, highest, nullable } = rule;
   const value = kind === 'part' ? `a number from ${lowest} to ${highest}` : kind === 'count' ? `a whole number from ${lowest}` : 'a positive number';
-  const first = name === 'turn_timeout_s' ? `; {first, default} is ${notSupportedYet}` : '';
-  return `expected ${value}${nullable ? ', null' : ''} or {default, max}${first}`;
+  return `expected ${value}${nullable ? ', null' : ''} or {${name === 'turn_timeout_s' ? 'first, ' : ''}default, max}`;
 }
 
 /** What stands for a limit that the agent does not name. */
