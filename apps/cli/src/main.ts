@@ -21,13 +21,15 @@ const commands: Record<string, Command> = {
 const later = ['models', 'chains', 'canary', 'breakers', 'keys', 'schedules', 'restore'];
 
 function help(): string {
-  return ['usage: treadle <command>', ...Object.entries(commands).map(([name, each]) => `  ${`${name} ${each.usage}`.padEnd(60)} ${each.about}`)].join('\n');
+  return ['usage: treadle <command>', ...Object.entries(commands).map(([name, each]) => `  ${`${name} ${each.usage}`.padEnd(60)} ${each.about}`), aboutJson].join('\n');
 }
+
+const aboutJson = 'With --json a failure is one object on standard error: {"code","message","problems":[{"path","problem"}]}. Exit codes: 0 done, 1 did not complete, 2 bad usage, 3 unreachable.';
 
 async function main(name: string | undefined, args: string[]): Promise<number> {
   if (name === undefined || name === 'help' || name === '--help' || args.includes('--help')) {
     const asked = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined;
-    process.stdout.write(asked === undefined ? `${help()}\n` : `usage: treadle ${name} ${asked.usage}\n${asked.about}\n`);
+    process.stdout.write(asked === undefined ? `${help()}\n` : `usage: treadle ${name} ${asked.usage}\n${asked.about}\n${asked.usage.includes('--json') ? `${aboutJson}\n` : ''}`);
     return exitCodes.done;
   }
   if (later.includes(name)) throw new CommandFailed(exitCodes.badUsage, [`not_supported: treadle ${name} is not built yet`]);
@@ -45,7 +47,7 @@ try {
   process.exitCode = await main(name, args);
 } catch (error) {
   const failure = await asFailure(error);
-  process.stderr.write(`${failure.message.split('\n').map((line) => `treadle: ${line}`).join('\n')}\n`);
+  process.stderr.write(args.includes('--json') ? `${JSON.stringify(failure.asJson())}\n` : `${failure.message.split('\n').map((line) => `treadle: ${line}`).join('\n')}\n`);
   process.exitCode = failure.exitCode;
 }
 // What a command leaves open (an idle connection that is closing) must not keep the process.

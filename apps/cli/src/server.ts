@@ -15,7 +15,8 @@ export function asCommandFailure(error: unknown): unknown {
   if (error instanceof ServerUnreachable) return new CommandFailed(exitCodes.unreachable, [`${error.message}; is it running? (treadle up, or set TREADLE_URL)`]);
   if (error instanceof ApiError) {
     const exitCode = error.status >= 500 ? exitCodes.unreachable : exitCodes.badUsage;
-    return new CommandFailed(exitCode, [`${error.code}: ${error.message}`, ...error.problems.map((each) => `  ${each.path}: ${each.problem}`)]);
+    const { code, message, problems } = error;
+    return new CommandFailed(exitCode, [`${code}: ${message}`, ...problems.map((each) => `  ${each.path}: ${each.problem}`)], { code, message, problems });
   }
   return error;
 }

@@ -6,16 +6,29 @@ import { builtinConfig, environmentSecrets, loadConfig, readEnvironment, type Lo
 
 export const projectRoot = join(import.meta.dirname, '../../..');
 
-/** A command ends with this exit code and, on standard error, these lines. */
+/** What the API said, where it is the API that refused. */
+export interface Refusal { readonly code: string; readonly message: string; readonly problems: readonly { readonly path: string; readonly problem: string }[] }
+
+/** A command ends with this exit code and, on standard error, these lines, or with `--json` one object. */
 export class CommandFailed extends Error {
   readonly exitCode: number;
+  readonly #refusal: Refusal | null;
 
-  constructor(exitCode: number, lines: readonly string[]) {
+  constructor(exitCode: number, lines: readonly string[], refusal: Refusal | null = null) {
     super(lines.join('\n'));
     this.name = 'CommandFailed';
     this.exitCode = exitCode;
+    this.#refusal = refusal;
+  }
+
+  /** `code` is the API's, else the kind of failure that the exit code stands for. */
+  asJson(): Refusal {
+    const [message = '', ...more] = this.message.split('\n');
+    return this.#refusal ?? { code: failureCodes[this.exitCode] ?? 'failed', message, problems: more.map((problem) => ({ path: '', problem })) };
   }
 }
+
+const failureCodes: Readonly<Record<number, string>> = { 1: 'failed', 2: 'bad_usage', 3: 'unreachable' };
 
 /** `failed` is our own fault: what none of the others is. */
 export const exitCodes = { done: 0, runDidNotComplete: 1, failed: 1, badUsage: 2, unreachable: 3 } as const;

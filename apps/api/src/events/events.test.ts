@@ -1,10 +1,14 @@
 import { createHash } from 'node:crypto';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { request, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { encodeEvent, type RunEvent } from '@treadle/core';
-import type { RunDirectory } from '@treadle/engine';
+import type { RunEvent } from '@treadle/core';
 import { createKeyTable, type ApiKey } from '../auth/keys.ts';
 import { asked, begins, createdRun, createTestApi, ends, increments, keysOf, type TestApi } from '../fixtures/test-api.ts';
+import { largeLog, type LargeLogApi } from '../fixtures/large-log.ts';
 import { readStream, type Frame } from '../fixtures/sse-client.ts';
 
 let api: TestApi;
@@ -195,19 +199,6 @@ describe('JSONL', () => {
   });
 });
 
-/** A log of `count` large events for any run, made as it is read, so that only readers can fill the memory. */
-function largeLog(count: number, bytes: number, ends = false): (store: RunDirectory) => RunDirectory {
-  const text = 'x'.repeat(bytes);
-  const event = (seq: number, run_id: string) => ends && seq === count
-    ? encodeEvent({ type: 'run_end', seq, ts: 1, run_id, turn_number: 1, epoch: 1, status: 'completed', stop_reason: 'answered' })
-    : encodeEvent({ type: 'assistant_text', seq, ts: 1, run_id, turn_number: 1, epoch: 1, content: `${seq}${text}`, is_final: false, attempt: 1 });
-  return (store) => ({
-    ...store,
-    events: (run_id, after_seq, limit) => Promise.resolve({
-      events: Array.from({ length: Math.max(0, Math.min(limit, count - after_seq)) }, (_, index) => event(after_seq + 1 + index, run_id)), first_seq: 1, last_seq: count }),
-  });
-}
-
 describe('a reader that never reads', () => {
   function sleeper(url: string, accept: string): Promise<{ closed: Promise<void>; destroy: () => void }> {
     return new Promise((resolve, reject) => {
@@ -277,21 +268,21 @@ describe('a reader that never reads', () => {
     await own.close();
   });
 
-  test('C73: fifty of them and a log of 200 MB, as the API is set by default', async () => {
-    const own = createTestApi({ store: largeLog(2000, 100_000) });
-    const url = await own.app.listen({ host: '127.0.0.1', port: 0 });
-    const id = await createdRun(own);
-    const beforeBytes = process.memoryUsage().rss;
-    let peakBytes = 0;
-    const sampling = setInterval(() => { peakBytes = Math.max(peakBytes, process.memoryUsage().rss); }, 10);
+  test('C73: fifty of them, and one that reads 200 MB, in an API as it is set by default', async () => {
+    const child = fork(join(import.meta.dirname, '../fixtures/large-log.ts'), { execArgv: ['--max-semi-space-size=16'] });
+    const [{ eventsUrl, events }] = await once(child, 'message') as [LargeLogApi];
+    const rssMb = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))![1]) / 1024;
+    const beforeMb = rssMb();
+    let peakMb = 0;
+    const sampling = setInterval(() => { peakMb = Math.max(peakMb, rssMb()); }, 10);
     const accepts = Array.from({ length: 50 }, (_, n) => (n % 5 === 0 ? 'application/x-ndjson' : 'text/event-stream'));
-    const sleepers = await Promise.all(accepts.map((accept) => sleeper(`${url}/v1/runs/${id}/events`, accept)));
-    const seen = await countLines(`${url}/v1/runs/${id}/events`);
+    const sleepers = await Promise.all(accepts.map((accept) => sleeper(eventsUrl, accept)));
+    expect(await countLines(eventsUrl)).toBe(events);
     clearInterval(sampling);
-    expect(seen).toBe(2000);
-    expect((peakBytes - beforeBytes) / 1024 / 1024).toBeLessThan(150);
+    expect(peakMb - beforeMb).toBeLessThan(150);
     for (const each of sleepers) each.destroy();
-    await own.close();
+    child.kill();
+    await once(child, 'exit');
   });
 
   /** Reads a whole log as JSONL and keeps nothing of it. */
@@ -312,11 +303,12 @@ describe('a reader that never reads', () => {
     expect(performance.now() - startMs).toBeLessThan(3000);
   });
 
-  test('of JSONL is cut off too', async () => {
+  test.each(['events of a run', 'events of a session'])('of JSONL is cut off too: %s', async (what) => {
     const own = createTestApi({ store: largeLog(2000, 32_000), options: { drainTimeoutMs: 200, maxBufferedBytes: 64 * 1024 } });
     const url = await own.app.listen({ host: '127.0.0.1', port: 0 });
     const id = await createdRun(own);
-    const asleep = await sleeper(`${url}/v1/runs/${id}/events`, 'application/x-ndjson');
+    const { session_id } = (await own.app.inject({ url: `/v1/runs/${id}`, ...asked(keysOf.alpha) })).json<{ session_id: string }>();
+    const asleep = await sleeper(what === 'events of a run' ? `${url}/v1/runs/${id}/events` : `${url}/v1/sessions/${session_id}/events`, 'application/x-ndjson');
     await expect.poll(() => connections(own), { timeout: 10_000 }).toBe(0);
     asleep.destroy();
     await own.close();

@@ -24,3 +24,19 @@ export function createPager(log: LogDeps, run_id: string): Pager {
     return page;
   };
 }
+
+/** The log from a position to its present end, as lines of JSON. Throws what `readLog` throws. */
+export async function* logLines(log: LogDeps, range: { readonly run_id: string; readonly after_seq: number; readonly types: ReadonlySet<string> | null }): AsyncGenerator<string> {
+  const pager = createPager(log, range.run_id);
+  let after_seq = range.after_seq;
+  for (;;) {
+    const page = await pager(after_seq);
+    if (page.length === 0) return;
+    // Let go of one by one: what is left lies here for as long as the reader is slow.
+    for (let entry = page.shift(); entry !== undefined; entry = page.shift()) {
+      after_seq = entry.seq;
+      if (range.types === null || range.types.has(entry.type)) yield `${entry.text}\n`;
+      if (entry.type === 'run_end') return;
+    }
+  }
+}

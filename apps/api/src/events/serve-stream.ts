@@ -3,15 +3,18 @@ import type { FastifyReply } from 'fastify';
 import type { LogEntry } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
 import { followLog } from './follow.ts';
-import { createPager } from './pager.ts';
+import { logLines } from './pager.ts';
 import { createStreamWriter, type StreamWriter } from './stream-writer.ts';
 
-export interface StreamRequest {
+export interface StreamRequest extends Connection {
   readonly run_id: string;
   readonly after_seq: number;
   /** Nothing will ever follow `after_seq`. */
   readonly atEnd: boolean;
   readonly types: ReadonlySet<string> | null;
+}
+
+export interface Connection {
   readonly reply: FastifyReply;
   /** Ends the stream when its key expires; epoch milliseconds, null for never. */
   readonly expires_at_ms: number | null;
@@ -47,33 +50,31 @@ export async function serveEventStream(context: ApiContext, request: StreamReque
   }
 }
 
-/** Whoever stops reading for too long is cut off, and a log that cannot be read on is cut short: both are seen as an unclean end. */
+/** The log as it is now. */
 export async function serveJsonLines(context: ApiContext, request: StreamRequest): Promise<void> {
-  const { run_id, types } = request;
-  let after_seq = request.after_seq;
-  const pager = createPager(context.log, run_id);
-  // The first page is read before the head is written, so that a store that is away is answered as such.
-  let page = await pager(after_seq);
-  const { writer, signal, left } = open(context, request, jsonLinesHead);
+  await serveLines(context, request, logLines(context.log, request));
+}
+
+/**
+ * Lines as they are read, no faster than they are taken. Whoever stops reading for too long is cut off, and what cannot be read on is
+ * cut short: both are seen as an unclean end. Throws what reading the first line throws: then nothing has been answered yet.
+ */
+export async function serveLines(context: ApiContext, connection: Connection, lines: AsyncGenerator<string>): Promise<void> {
+  let line = await lines.next();
+  const { writer, signal, left } = open(context, connection, jsonLinesHead);
   try {
-    while (page.length > 0 && !signal.aborted) {
-      for (const entry of page) {
-        if (writer.full) break;
-        if (types === null || types.has(entry.type)) writer.write(`${entry.text}\n`);
-        after_seq = entry.seq;
-      }
-      const ended = page.at(-1)?.type === 'run_end' && page.at(-1)?.seq === after_seq;
-      page = [];
-      if (ended) break;
+    while (line.done !== true && !signal.aborted) {
+      writer.write(line.value);
       if (writer.full && !(await writer.drained(signal))) return writer.cut();
-      page = await pager(after_seq);
+      line = await lines.next();
     }
     if (signal.aborted) writer.cut();
   } catch (error) {
-    context.deps.logger?.warn({ run_id, err: error }, 'a log was cut short');
+    context.deps.logger?.warn({ route: connection.reply.request.routeOptions.url, err: error }, 'a log was cut short');
     writer.cut();
   } finally {
     left();
+    await lines.return(undefined);
   }
 }
 
@@ -91,7 +92,7 @@ interface Opened {
   readonly gone: (callback: () => void) => void;
 }
 
-function open(context: ApiContext, { reply, expires_at_ms }: StreamRequest, head: Readonly<Record<string, string>>): Opened {
+function open(context: ApiContext, { reply, expires_at_ms }: Connection, head: Readonly<Record<string, string>>): Opened {
   const { settings, streams } = context;
   reply.hijack();
   const { raw } = reply;

@@ -5,7 +5,7 @@
  * 1. After `full` is true the caller writes nothing more until `drained` has answered true; so at most `maxBufferedBytes` and
  *    one event wait in memory for one reader.
  * 2. A reader that has not read what waits for it within `drainTimeoutMs` is cut off, at the end of the response, too.
- * 3. The connection ends with the response: a reader that sleeps would otherwise keep an idle one for as long as it likes.
+ * 3. The connection ends with the response, whose head says so: a reader that sleeps would otherwise keep an idle one for as long as it likes.
  */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -28,7 +28,7 @@ export interface WriterOptions {
   readonly drainTimeoutMs: number;
 }
 
-/** The head is written by the caller. */
+/** The head, with `connection: close`, is written by the caller. */
 export function createStreamWriter(raw: ServerResponse, options: WriterOptions): StreamWriter {
   let broken = false;
   raw.on('error', () => undefined);
@@ -48,7 +48,7 @@ export function createStreamWriter(raw: ServerResponse, options: WriterOptions):
     end() {
       if (this.gone) return;
       const { socket } = raw;
-      raw.end(() => socket?.destroySoon());
+      raw.end();
       destroyAfter(socket, options.drainTimeoutMs);
     },
     cut() {

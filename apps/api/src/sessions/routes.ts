@@ -4,12 +4,13 @@
  * 1. A session belongs to a tenant; absent, foreign and malformed ids get the same 404.
  * 2. A session's log is that of its runs, one after the other, oldest first; `seq` counts within each run.
  */
-import { Readable } from 'node:stream';
 import { idIn, isId } from '@treadle/core';
-import { mintRunId, wholeLog, type StoredSession } from '@treadle/engine';
+import { mintRunId, type StoredSession } from '@treadle/engine';
 import { z } from 'zod';
-import { tenantOf } from '../auth/authenticate.ts';
+import { expiryOf, tenantOf } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
+import { logLines } from '../events/pager.ts';
+import { serveLines } from '../events/serve-stream.ts';
 import { invalidRequest, notFound, unavailable } from '../problem.ts';
 import { decodeCursor, encodeCursor, json, pageLimit, pageOf, problems, takesNoFields, type ApiInstance } from '../server/api-types.ts';
 
@@ -81,12 +82,12 @@ export function sessionRoutes(app: ApiInstance, context: ApiContext): void {
     const tenant = tenantOf(request);
     await findSession(context, tenant, session_id);
     const { run_ids } = await context.store().list({ tenant, status: null, agent: null, tag: null, session_id, before_id: null, limit: mostRuns });
-    return reply.type('application/x-ndjson').send(Readable.from(lines(context, run_ids.toReversed())));
+    if (request.method === 'HEAD') return reply.type('application/x-ndjson').send();
+    await serveLines(context, { reply, expires_at_ms: expiryOf(request) }, lines(context, run_ids.toReversed()));
+    return reply;
   });
 }
 
 async function* lines(context: ApiContext, run_ids: readonly string[]): AsyncGenerator<string> {
-  for (const run_id of run_ids) {
-    for await (const entry of wholeLog(context.log, run_id)) yield `${entry.text}\n`;
-  }
+  for (const run_id of run_ids) yield* logLines(context.log, { run_id, after_seq: 0, types: null });
 }

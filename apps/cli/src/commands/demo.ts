@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 import { createClient } from '@treadle/client';
 import { exitCodeOf, follow, summary } from '../follow.ts';
 import { CommandFailed, exitCodes, loadSetup } from '../setup.ts';
-import { startStack } from '../stack/stack.ts';
+import { startStack, StoppedWhileStarting } from '../stack/stack.ts';
 import { untilStopped } from './until-stopped.ts';
 
 export const demoUsage = 'treadle demo ["a question about the docs folder"] [--json]';
@@ -21,7 +21,8 @@ export async function demoCommand(args: string[]): Promise<number> {
   const question = positionals.join(' ').trim() || defaultQuestion;
   const say = (line: string): void => { if (!values.json) process.stdout.write(`${line}\n`); };
   const stopping = new AbortController();
-  const stopped = untilStopped().then(() => { stopping.abort(); });
+  const kills: (() => void)[] = [];
+  const stopped = untilStopped(() => { for (const kill of kills) kill(); }).then(() => { stopping.abort(); });
   const env = await demoEnvironment(process.env);
   const { settings } = await loadSetup(env);
   say(env.OLLAMA_MODEL === undefined && env.OLLAMA_HOST === undefined
@@ -29,19 +30,28 @@ export async function demoCommand(args: string[]): Promise<number> {
     : `The model is ${env.OLLAMA_MODEL ?? 'the default one'} at ${env.OLLAMA_HOST ?? 'the local Ollama'}.`);
   say('Starting the embedded stack: Redis, API, one worker …');
   const dataDir = mkdtempSync(join(tmpdir(), 'treadle-demo-'));
+  const removeData = (): void => { rmSync(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }); };
+  kills.push(removeData);
   try {
-    const stack = await startStack({ settings, env, dataDir, workers: 1, port: 0, signal: stopping.signal, onNews: (line) => { process.stderr.write(`treadle: ${line}\n`); } })
-      .catch((error: unknown) => { throw new CommandFailed(exitCodes.unreachable, [error instanceof Error ? error.message : String(error)]); });
+    const stack = await startStack({
+      settings, env, dataDir, workers: 1, port: 0, signal: stopping.signal,
+      // The folder goes last.
+      onSpawn: (kill) => { kills.splice(kills.length - 1, 0, kill); }, onNews: (line) => { process.stderr.write(`treadle: ${line}\n`); },
+    }).catch((error: unknown) => {
+      const exitCode = error instanceof StoppedWhileStarting ? exitCodes.runDidNotComplete : exitCodes.unreachable;
+      throw new CommandFailed(exitCode, [error instanceof Error ? error.message : String(error)]);
+    });
     try {
       say(`Question: ${question}\n`);
       const cut = stopped.then(() => { throw new CommandFailed(exitCodes.runDidNotComplete, ['stopped']); });
-      cut.catch(() => undefined);
-      return await Promise.race([ask({ url: stack.apiUrl, question, json: values.json, say }), cut]);
+      const broken = stack.broken.then((what) => { throw new CommandFailed(exitCodes.unreachable, [what]); });
+      for (const each of [cut, broken]) each.catch(() => undefined);
+      return await Promise.race([ask({ url: stack.apiUrl, question, json: values.json, say }), cut, broken]);
     } finally {
       await stack.stop();
     }
   } finally {
-    rmSync(dataDir, { recursive: true, force: true });
+    removeData();
   }
 }
 

@@ -1,4 +1,6 @@
 /** `treadle doctor`: everything a process needs, one line each, with the mend. Exit code 1 if anything is unusable. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { agentSpecOf, configWarnings, functionTools, mcpServers, toolPolicies } from '@treadle/config';
 import { openArchive } from '@treadle/event-archive';
@@ -6,6 +8,7 @@ import { connectRedis, inspectRedis } from '@treadle/run-store';
 import { createToolRunner } from '@treadle/tools';
 import { findRedisServer } from '../redis-server.ts';
 import { exitCodes, loadSetup, type Setup } from '../setup.ts';
+import { nearestFolder } from '../stack/data-folder.ts';
 
 export const doctorUsage = 'treadle doctor [--config FILE] [--json]';
 
@@ -47,15 +50,22 @@ async function checkRedis({ settings }: Setup): Promise<Finding[]> {
 }
 
 async function checkArchive({ settings }: Setup): Promise<Finding[]> {
-  const { archive, description } = openArchive({
+  const place = (dir: string) => openArchive({
     bucket: settings.s3Bucket, endpoint: settings.s3Endpoint, region: settings.s3Region, access_key_id: settings.s3AccessKeyId,
-    secret_access_key: settings.s3SecretAccessKey, prefix: settings.s3Prefix ?? '', dir: settings.archiveDir ?? '.treadle/archive',
+    secret_access_key: settings.s3SecretAccessKey, prefix: settings.s3Prefix ?? '', dir,
   });
+  const dir = settings.archiveDir ?? '.treadle/archive';
+  const { archive, description } = place(dir);
+  let tried: string | null = null;
   try {
-    await archive.check();
+    // In a folder beside what would be written, which goes again: a check must not leave an archive behind.
+    if (settings.s3Bucket === null) tried = await mkdtemp(join(nearestFolder(dir), '.treadle-check-'));
+    await (tried === null ? archive : place(tried).archive).check();
     return [{ check: 'archive', state: 'ok', detail: `${description}: write, conditional write, read` }];
   } catch (error) {
     return [{ check: 'archive', state: 'error', detail: `${description}: ${messageOf(error)}`, mend: 'check bucket, endpoint and keys, or the folder\'s rights' }];
+  } finally {
+    if (tried !== null) await rm(tried, { recursive: true, force: true });
   }
 }
 

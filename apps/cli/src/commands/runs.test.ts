@@ -1,6 +1,8 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { asCommandFailure } from '../server.ts';
+import type { CommandFailed } from '../setup.ts';
 import { runsCommand } from './runs.ts';
 
 interface Asked { readonly method: string | undefined; readonly url: string | undefined; readonly body: unknown }
@@ -8,16 +10,18 @@ interface Asked { readonly method: string | undefined; readonly url: string | un
 let server: Server;
 let asked: Asked[];
 let printed: string;
+let answer: { readonly status: number; readonly body: unknown };
 
-/** An API that accepts every command. */
+/** An API that accepts every command, unless a test says otherwise. */
 beforeEach(async () => {
   asked = [];
   printed = '';
+  answer = { status: 202, body: { id: 'run_1', status: 'running' } };
   server = createServer((request, response) => {
     let text = '';
     request.on('data', (chunk: Buffer) => { text += chunk.toString(); }).on('end', () => {
       asked.push({ method: request.method, url: request.url, body: text === '' ? undefined : JSON.parse(text) });
-      response.writeHead(202, { 'content-type': 'application/json' }).end('{"id":"run_1","status":"running"}');
+      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body));
     });
   });
   await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
@@ -53,5 +57,24 @@ describe('runs', () => {
   test.each([[['steer', 'run_1']], [['steer', 'run_1', ' ']], [['pause']], [['fly', 'run_1']], [['constructor', 'run_1']], [['approve', 'run_1']]])('%j is bad usage, and nothing is asked', async (args) => {
     await expect(runsCommand(args)).rejects.toMatchObject({ exitCode: 2 });
     expect(asked).toEqual([]);
+  });
+
+  test('ls goes on at a cursor, and prints the next one', async () => {
+    const run = { id: 'run_1', status: 'completed', stop_reason: 'answered', agent: 'assistant', created_at: '2030-01-01T00:00:00Z' };
+    answer = { status: 200, body: { data: [run], next_cursor: 'abc' } };
+    expect(await runsCommand(['ls', '--cursor', 'xyz', '--limit', '1'])).toBe(0);
+    expect(asked[0]!.url).toBe('/v1/runs?limit=1&cursor=xyz');
+    expect(printed).toMatch(/^run_1 {2}completed .*\nmore: --cursor abc\n$/);
+    printed = '';
+    answer = { status: 200, body: { data: [], next_cursor: null } };
+    expect(await runsCommand(['ls'])).toBe(0);
+    expect(printed).toBe('');
+  });
+
+  test('what the API refuses keeps its code and its problems', async () => {
+    answer = { status: 409, body: { code: 'invalid_state', detail: 'The run has ended.', errors: [{ path: 'a', problem: 'b' }] } };
+    const error: unknown = await runsCommand(['cancel', 'run_1']).catch((thrown: unknown) => asCommandFailure(thrown));
+    expect(error).toMatchObject({ exitCode: 2, message: 'invalid_state: The run has ended.\n  a: b' });
+    expect((error as CommandFailed).asJson()).toEqual({ code: 'invalid_state', message: 'The run has ended.', problems: [{ path: 'a', problem: 'b' }] });
   });
 });

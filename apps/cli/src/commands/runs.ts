@@ -5,7 +5,7 @@ import { exitCodeOf, follow, summary } from '../follow.ts';
 import { clientFromEnvironment } from '../server.ts';
 import { CommandFailed, exitCodes } from '../setup.ts';
 
-export const runsUsage = 'treadle runs ls [--status S] [--agent A] [--tag T] [--limit N] | show ID | tail ID [--after N] | cancel ID | pause ID | resume ID [--input TEXT] | steer ID TEXT | replay ID   [--json]';
+export const runsUsage = 'treadle runs ls [--status S] [--agent A] [--tag T] [--limit N] [--cursor C] | show ID | tail ID [--after N] | cancel ID | pause ID | resume ID [--input TEXT] | steer ID TEXT | replay ID   [--json]';
 
 const later = ['approve', 'deny', 'resolve', 'fork', 'export', 'rm'];
 
@@ -22,14 +22,14 @@ interface Call {
 
 export async function runsCommand(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({ args, allowPositionals: true, options: {
-    status: { type: 'string' }, agent: { type: 'string' }, tag: { type: 'string' }, limit: { type: 'string' }, after: { type: 'string', default: '0' },
+    status: { type: 'string' }, agent: { type: 'string' }, tag: { type: 'string' }, limit: { type: 'string' }, cursor: { type: 'string' }, after: { type: 'string', default: '0' },
     input: { type: 'string' }, json: { type: 'boolean', default: false },
   } });
   const [verb = '', id = '', ...rest] = positionals;
   const write = (text: string): void => { process.stdout.write(text); };
   if (later.includes(verb)) throw new CommandFailed(exitCodes.badUsage, [`not_supported: treadle runs ${verb} is not built yet`]);
   const client = clientFromEnvironment(process.env);
-  if (verb === 'ls') return list({ client, json: values.json, write, query: { status: values.status, agent: values.agent, tag: values.tag, limit: values.limit } });
+  if (verb === 'ls') return list({ client, json: values.json, write, query: { status: values.status, agent: values.agent, tag: values.tag, limit: values.limit, cursor: values.cursor } });
   const act = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
   if (act === undefined || id === '') throw new CommandFailed(exitCodes.badUsage, [`usage: ${runsUsage}`]);
   const after = Number(values.after);
@@ -73,8 +73,12 @@ interface Listing { readonly client: Client; readonly json: boolean; readonly wr
 async function list({ client, json, write, query }: Listing): Promise<number> {
   const asked = Object.fromEntries(Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined));
   const page = await client.runs(asked);
-  if (json) write(`${JSON.stringify(page)}\n`);
-  else for (const run of page.data) write(`${line(run)}\n`);
+  if (json) {
+    write(`${JSON.stringify(page)}\n`);
+    return exitCodes.done;
+  }
+  for (const run of page.data) write(`${line(run)}\n`);
+  if (page.next_cursor !== null) write(`more: --cursor ${page.next_cursor}\n`);
   return exitCodes.done;
 }
 

@@ -6,11 +6,12 @@
  * left behind, or a stack that still lives in this folder.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdirSync, openSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { openSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { connectRedis } from '@treadle/run-store';
 import { ensureRedisServer } from '../redis-server.ts';
+import { makeFolder } from './data-folder.ts';
 
 export interface RedisProcess {
   readonly url: string;
@@ -18,12 +19,14 @@ export interface RedisProcess {
   /** Resolves when the server has gone by itself. */
   readonly exited: Promise<void>;
   stop(): Promise<void>;
+  /** Without waiting; nothing that was answered is lost, since it was fsynced before. */
+  killNow(): void;
 }
 
 /** Starts a server on a free port of 127.0.0.1 with its data under `dir`. Throws with its log's place when it does not come up. */
-export async function startRedis(dir: string): Promise<RedisProcess> {
+export async function startRedis(dir: string, onSpawn: (killNow: () => void) => void): Promise<RedisProcess> {
   const folder = join(dir, 'redis');
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   // As Redis itself names it, symbolic links resolved.
   const data = realpathSync(folder);
   const note = join(dir, 'redis.json');
@@ -36,6 +39,8 @@ export async function startRedis(dir: string): Promise<RedisProcess> {
   ];
   const child = spawn(ensureRedisServer(), settings, { stdio: ['ignore', openSync(log, 'a'), openSync(log, 'a')], detached: true });
   const exited = new Promise<void>((resolve) => { child.once('exit', () => { resolve(); }); child.once('error', () => { resolve(); }); });
+  const killNow = (): void => { child.kill('SIGKILL'); };
+  onSpawn(killNow);
   const url = `redis://127.0.0.1:${port}`;
   if (!await answers(url, exited)) {
     child.kill('SIGKILL');
@@ -43,7 +48,7 @@ export async function startRedis(dir: string): Promise<RedisProcess> {
   }
   const pid = child.pid ?? 0;
   writeFileSync(note, JSON.stringify({ pid, port, owner: process.pid } satisfies Note));
-  return { url, pid, exited, stop: async () => { await stop(child, exited); rmSync(note, { force: true }); } };
+  return { url, pid, exited, killNow, stop: async () => { await stop(child, exited); rmSync(note, { force: true }); } };
 }
 
 async function stop(child: ChildProcess, exited: Promise<void>): Promise<void> {

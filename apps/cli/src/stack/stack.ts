@@ -2,9 +2,9 @@
  * The whole stack on one machine: Redis (its own, unless one is named), the API, N workers.
  * Stops in the order in which nothing is lost: API, workers (they drain), Redis.
  */
-import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Settings } from '@treadle/config';
+import { makeFolder } from './data-folder.ts';
 import { startRedis, type RedisProcess } from './redis-process.ts';
 import { startRole, type RoleProcess } from './role-process.ts';
 
@@ -20,25 +20,35 @@ export interface StackOptions {
   readonly onNews: (line: string) => void;
   /** Aborts a stack that is still starting: what has been started is stopped again. */
   readonly signal: AbortSignal;
+  /** Given what kills a part without waiting, as soon as the part exists. */
+  readonly onSpawn: (killNow: () => void) => void;
+}
+
+/** The stack was told to stop before it was ready. */
+export class StoppedWhileStarting extends Error {
+  constructor() {
+    super('stopped while it was starting');
+    this.name = 'StoppedWhileStarting';
+  }
 }
 
 export interface Stack {
   readonly apiUrl: string;
   readonly workers: readonly { readonly pid: number | undefined; readonly metricsUrl: string }[];
   readonly redisUrl: string;
-  /** Resolves with what happened when the stack cannot go on. */
+  /** Resolves with what happened when the stack cannot go on. Stopping it then waits for nobody who needs what has gone. */
   readonly broken: Promise<string>;
   stop(): Promise<void>;
 }
 
-/** Resolves when the API and every worker are ready. Throws, with everything stopped, when one cannot be. */
+/** Resolves when the API and every worker are ready. Throws, with everything stopped, when one cannot be; `UnfitFolder` for the data folder. */
 export async function startStack(options: StackOptions): Promise<Stack> {
   const dir = resolve(options.dataDir);
-  mkdirSync(dir, { recursive: true });
-  const redis = options.settings.redisUrl === null ? await startRedis(dir) : null;
+  makeFolder(dir);
+  const redis = options.settings.redisUrl === null ? await startRedis(dir, options.onSpawn) : null;
   if (options.signal.aborted) {
     await redis?.stop();
-    throw new Error('stopped while it was starting');
+    throw new StoppedWhileStarting();
   }
   const redisUrl = redis?.url ?? options.settings.redisUrl ?? '';
   const env: NodeJS.ProcessEnv = {
@@ -53,14 +63,21 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     role: 'worker', name: `worker-${index + 1}`, onDeath,
     env: { ...env, METRICS_PORT: String(metricsPort === 0 ? 0 : metricsPort + index + 1) },
   }));
+  for (const part of [api, ...workers]) options.onSpawn(part.killNow);
   let stopping = false;
+  let redisEnded = false;
   const stop = (): Promise<void> => {
     stopping = true;
-    return stopAll({ api, workers, redis }, options.settings.drainTimeoutMs);
+    return stopAll({ api, workers, redis }, redisEnded ? brokenGrace : { apiMs: 5000, workerMs: options.settings.drainTimeoutMs + 10_000 });
   };
-  const broken = new Promise<string>((resolve) => { void redis?.exited.then(() => { if (!stopping) resolve('the embedded Redis has ended'); }); });
+  const broken = new Promise<string>((resolve) => {
+    void redis?.exited.then(() => {
+      redisEnded = true;
+      if (!stopping) resolve('the embedded Redis has ended');
+    });
+  });
   const aborted = new Promise<never>((_resolve, reject) => {
-    options.signal.addEventListener('abort', () => { reject(new Error('stopped while it was starting')); }, { once: true });
+    options.signal.addEventListener('abort', () => { reject(new StoppedWhileStarting()); }, { once: true });
   });
   const failed = broken.then((what) => { throw new Error(what); });
   failed.catch(() => undefined);
@@ -79,8 +96,11 @@ export async function startStack(options: StackOptions): Promise<Stack> {
 
 interface Parts { readonly api: RoleProcess; readonly workers: readonly RoleProcess[]; readonly redis: RedisProcess | null }
 
-async function stopAll({ api, workers, redis }: Parts, drainMs: number): Promise<void> {
-  await api.stop(5000);
-  await Promise.all(workers.map((worker) => worker.stop(drainMs + 10_000)));
+/** Without Redis nothing can be finished or handed back. */
+const brokenGrace = { apiMs: 2000, workerMs: 3000 };
+
+async function stopAll({ api, workers, redis }: Parts, grace: { readonly apiMs: number; readonly workerMs: number }): Promise<void> {
+  await api.stop(grace.apiMs);
+  await Promise.all(workers.map((worker) => worker.stop(grace.workerMs)));
   await redis?.stop();
 }

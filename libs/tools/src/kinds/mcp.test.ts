@@ -48,6 +48,12 @@ async function aliveByEnv(): Promise<number[]> {
   return found.filter((pid) => pid !== null);
 }
 
+async function watchdogsOf(pid: number): Promise<number> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const lines = await Promise.all(pids.map((each) => readFile(`/proc/${each}/cmdline`, 'utf8').catch(() => '')));
+  return lines.filter((line) => line.endsWith(`treadle-mcp-watchdog\0${pid}\0`)).length;
+}
+
 /** The script of a server that does not notice that its input has ended. */
 async function deafServer(): Promise<string> {
   const script = join(folder, 'deaf.mjs');
@@ -211,6 +217,31 @@ describe('server processes', () => {
     const [code] = await once(child, 'exit') as [number];
     expect(code).toBe(7);
     await vi.waitFor(async () => expect(await aliveByEnv()).toEqual([]));
+  });
+
+  test('end soon after this process is killed, also one that does not notice that its input has ended', async () => {
+    const server = testMcpServer({ ledgerFile: ledger });
+    const sources = { functions: [], policies: {}, mcpServers: { test: { ...server, args: [await deafServer()] } } };
+    const program = `
+      const { createToolRunner } = await import(${JSON.stringify(new URL('../tool-runner.ts', import.meta.url).href)});
+      await createToolRunner(${JSON.stringify(sources)}).probe('test');
+      process.stdout.write('up');
+      setInterval(() => {}, 1000);`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+    await once(child.stdout, 'data');
+    const [pid = 0, ...others] = (await aliveByEnv()).filter((each) => each !== child.pid);
+    expect([pid > 0, others, await watchdogsOf(pid)]).toEqual([true, [], 1]);
+    child.kill('SIGKILL');
+    await vi.waitFor(async () => expect([await aliveByEnv(), await watchdogsOf(pid)]).toEqual([[], 0]), { timeout: 5_000 });
+  });
+
+  test('that have ended are watched no more', async () => {
+    const runner = runnerOf();
+    await runner.run(callOf(toolNamed('add'), { a: 1, b: 1 }));
+    const [pid = 0] = await aliveByEnv();
+    expect(await watchdogsOf(pid)).toBe(1);
+    process.kill(pid, 'SIGKILL');
+    await vi.waitFor(async () => expect(await watchdogsOf(pid)).toBe(0));
   });
 
   test('a start that is still going on when the runner is closed leaves nothing behind', async () => {

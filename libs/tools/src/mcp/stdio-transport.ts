@@ -8,7 +8,8 @@
  *
  * 1  The server leads a group of its own; whoever ends it ends the group.
  * 2  `onclose` comes once, soon after the server itself has ended, whoever else holds its pipes.
- * 3  A line that is no message (servers log to stdout) is skipped; a message above the limit ends the server.
+ * 3  A watchdog ends the group when this process is killed (watchdog.ts); it goes with the server.
+ * 4  A line that is no message (servers log to stdout) is skipped; a message above the limit ends the server.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js';
@@ -16,6 +17,7 @@ import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/s
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import type { McpServerSource } from '../sources.ts';
+import { watchOver } from './watchdog.ts';
 
 /** For what is still in the pipe when the server has ended. */
 const drainMs = 200;
@@ -44,6 +46,7 @@ class ServerProcess implements StdioTransport {
   readonly #ended = Promise.withResolvers<void>();
   #child: ChildProcess | null = null;
   #over = false;
+  #callOff: () => void = () => undefined;
   #stderr = '';
 
   constructor(server: McpServerSource, maxMessageBytes: number) {
@@ -63,10 +66,12 @@ class ServerProcess implements StdioTransport {
     const { command, args, env } = this.#server;
     const child = spawn(command, [...args], { env: { ...getDefaultEnvironment(), ...env }, stdio: 'pipe', detached: true, windowsHide: true });
     this.#child = child;
+    if (child.pid !== undefined) this.#callOff = watchOver(child.pid);
     child.stdout.on('data', (chunk: Buffer) => this.#read(chunk));
     child.stderr.setEncoding('utf8').on('data', (text: string) => { this.#stderr = (this.#stderr + text).slice(-stderrKept); });
     for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.on('error', (error: Error) => this.onerror?.(error));
     child.once('exit', () => {
+      this.#callOff();
       this.#signalGroup('SIGKILL');
       // Waits for what the server wrote last; unless a stranger holds the pipe, `close` is there first.
       setTimeout(() => this.#end(), drainMs).unref();
