@@ -5,7 +5,7 @@
  * Holds nothing between jobs that another worker could not find in the store.
  */
 import { initialState, restoreState, type Message, type RunEvent, type RunState } from '@treadle/core';
-import { functionTools, hookFunctions, mcpServers, modelConnections, toolPolicies, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
+import { functionTools, hookFunctions, mcpServers, modelConnections, modelPrices, toolPolicies, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
   archiveDue, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, WarmRuns, type Archive, type ArchiveDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
 } from '@treadle/engine';
@@ -61,7 +61,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const metrics = createMetrics();
   const tools = createToolRunner({ functions: functionTools(setup.config), mcpServers: mcpServers(setup.config), policies: toolPolicies(setup.config) });
   const held = new HeldRuns(store);
-  const models = createModelGateway({ connections: connectionsOf(setup.config), clock });
+  const models = createModelGateway({ connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock });
   const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics });
   const archiving = { store, archive, options: archiveOptions(settings) };
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {

@@ -149,10 +149,34 @@ test('a provider that counted far fewer tokens than were sent is not gone on wit
   expect(decision.events.slice(0, 2)).toMatchObject([{ type: 'context_truncated', estimated_tokens: 24_000, counted_tokens: 2048 }, { type: 'error', error_type: 'context_overflow', action: 'reactive_compact' }]);
 });
 
-test('estimates follow what the provider counted', () => {
-  const request: EventBody = { type: 'model_request', model: 'm1', provider: 'p', chain: 'c', position: 0, canary: false, skipped: [], estimated_tokens: 100, message_count: 1 };
-  const state = lookAhead(fixture(), [request, { type: 'assistant_text', content: 'x', is_final: true, attempt: 1, usage: { ...noUsage, input_tokens: 150 } }]);
-  expect(state.calibration).toEqual({ m1: 1.5 });
+test.each([
+  ['a long request counted half as much again', 10_000, 15_000, 1.455], ['one counted far below', 10_000, 5000, 0.545],
+  ['a short request, of which most is what the provider adds to any', 38, 105, 1.065],
+])('estimates follow what the provider counted: %s', (_name, estimated_tokens, input_tokens, factor) => {
+  const request: EventBody = { type: 'model_request', model: 'm1', provider: 'p', chain: 'c', position: 0, canary: false, skipped: [], estimated_tokens, message_count: 1 };
+  const reply: EventBody = { type: 'assistant_text', content: 'x', is_final: true, attempt: 1, usage: { ...noUsage, input_tokens } };
+  expect(lookAhead(fixture(), [request, reply]).calibration).toEqual({ m1: factor });
+});
+
+test('a factor is not applied to itself: the same count again leaves it as it is', () => {
+  let state = fixture();
+  for (let turn = 0; turn < 4; turn++) {
+    const estimated_tokens = Math.round(8000 * (state.calibration.m1 ?? 1));
+    state = lookAhead(state, [
+      { type: 'model_request', model: 'm1', provider: 'p', chain: 'c', position: 0, canary: false, skipped: [], estimated_tokens, message_count: 1 },
+      { type: 'assistant_text', content: 'x', is_final: true, attempt: 1, usage: { ...noUsage, input_tokens: 16_000 } }]);
+  }
+  expect(state.calibration.m1).toBeCloseTo(17 / 9, 2);
+});
+
+test('the last resort leaves room for what must stay: a long first message is not a reason to give up', () => {
+  const state = lookAhead(fixture({ window: 2000 }), [
+    { type: 'user_message', content: 'y'.repeat(3200) }, { type: 'tool_use', tool_name: 'look', tool_input: {}, tool_use_id: 't1', provider_id: null, execution: 'parallel' },
+    { type: 'tool_result', tool_use_id: 't1', tool_name: 'look', content: 'x'.repeat(20_000), is_error: false, duration: 0 }, turnEnded]);
+  const decision = decide(state, claimed);
+  expect(levels(decision)).toEqual(['emergency_snip']);
+  expect(decision.effect.type).toBe('call_model');
+  expect(estimateTokens(fold(state, decision), 'm1')).toBeLessThanOrEqual(2000);
 });
 
 test('a transcript that is not fit to be sent is mended, and the log says so', () => {

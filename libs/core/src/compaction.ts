@@ -67,7 +67,7 @@ function editOf(state: RunState, model: ModelSpec, level: CompactionLevel, targe
     case 'images': return { removed: [], replaced: messages.slice(0, lastUser(messages)).flatMap(withoutImages) };
     case 'summary': return { removed: [], replaced: [] };
     case 'snip': return { removed: snipped(state, model, target), replaced: [] };
-    case 'emergency_snip': return emergency(messages, target);
+    case 'emergency_snip': return emergency(state, model, target);
   }
 }
 
@@ -114,12 +114,16 @@ function snipped(state: RunState, model: ModelSpec, target: number): (readonly [
   return rangeOf(old.slice(0, end));
 }
 
-/** The first user message and the newest exchange, its results capped; everything else goes. */
-function emergency(messages: readonly KeptMessage[], target: number): TranscriptEdit {
+/** The first user message and the newest exchange, its results capped to the room that all else leaves; everything else goes. */
+function emergency(state: RunState, model: ModelSpec, target: number): TranscriptEdit {
+  const { messages } = state.transcript;
+  const bytesPerToken = 4 / (state.calibration[model.name] ?? 1);
   const first = messages.findIndex((message) => message.role === 'user');
   const tail = messages.slice(tailStart(messages, 1));
   const results = tail.filter((message) => message.role === 'tool');
-  const each = Math.max(200, Math.floor(target * 4 * 0.5 / Math.max(1, results.length)));
+  const goes = [...messages.slice(first + 1, messages.length - tail.length), ...results].reduce((sum, message) => sum + messageBytes(message), 0);
+  const room = (target - estimateTokens(state, model.name)) * bytesPerToken + goes;
+  const each = Math.max(200, Math.floor(room / Math.max(1, results.length)));
   const replaced = results.flatMap((message) => {
     const { text, truncated_bytes } = capText(message.content, each);
     return truncated_bytes === 0 ? [] : [{ seq: message.seq, by: text }];

@@ -108,12 +108,19 @@ function withHistory(state: RunState, event: SessionHistory): Partial<RunState> 
   return { history_from: event.from_run_id, transcript: { generation: event.generation, messages: [...earlier, ...state.transcript.messages] } };
 }
 
+/**
+ * Tokens that every estimate is taken to have got right: what a provider adds to any request (its template, the JSON around tools)
+ * would make a short one look like a model that counts threefold.
+ */
+const trusted = 1000;
+
 /** A reply's cost, and what it says about our estimates of the model that gave it. */
 function spent(state: RunState, usage: Usage | undefined): Partial<RunState> {
   if (usage === undefined) return {};
   const model = state.model ?? '';
   const known = usage.input_tokens > 0 && state.estimated_tokens > 0;
-  const factor = (state.calibration[model] ?? 1) * usage.input_tokens / state.estimated_tokens;
+  const plain = state.estimated_tokens / (state.calibration[model] ?? 1);
+  const factor = (trusted + usage.input_tokens) / (trusted + plain);
   return {
     turn_usage: addUsage(state.turn_usage, usage),
     ...(known ? { calibration: { ...state.calibration, [model]: Math.round(Math.min(4, Math.max(0.25, factor)) * 1000) / 1000 } } : {}),

@@ -52,6 +52,29 @@ describe('routing', () => {
   });
 });
 
+describe('what a call has cost', () => {
+  const usage = { input_tokens: 2_000_000, output_tokens: 500_000, cached_tokens: 0, wasted_tokens: 0, cost_usd: 0 };
+  const costly = (outcome: Awaited<ReturnType<Provider['call']>>, prices?: Record<string, { input_per_mtok: number; output_per_mtok: number }>) => createModelGateway({
+    providers: { costly: { name: 'costly', call: () => Promise.resolve(outcome) } }, connections: { small: connectionTo('x') }, ...(prices === undefined ? {} : { prices }),
+  });
+  const replied = { type: 'replied', reply: { text: 'x', thinking: '', provider_data: null, calls: [], finish: 'stop', finish_raw: 'stop', usage } } as const;
+  const failed = { type: 'failed', failure: { error_type: 'overloaded', detail: 'x', retry_after_s: null, usage } } as const;
+  const prices = { small: { input_per_mtok: 0.5, output_per_mtok: 4 } };
+
+  it('is its tokens by the price of its model', async () => {
+    const { outcome } = await callOnce(costly(replied, prices), requestOf({}, 'costly'));
+    expect(outcome).toMatchObject({ type: 'replied', reply: { usage: { input_tokens: 2_000_000, cost_usd: 3 } } });
+  });
+
+  it('counts where it failed, too, and is nothing where there is no price', async () => {
+    expect(failureOf((await callOnce(costly(failed, prices), requestOf({}, 'costly'))).outcome).usage).toMatchObject({ cost_usd: 3 });
+    expect(failureOf((await callOnce(costly({ ...failed, failure: { ...failed.failure, usage: null } }, prices), requestOf({}, 'costly'))).outcome).usage).toBeNull();
+    for (const none of [undefined, { other: prices.small }]) {
+      expect((await callOnce(costly(replied, none), requestOf({}, 'costly'))).outcome).toMatchObject({ reply: { usage: { cost_usd: 0 } } });
+    }
+  });
+});
+
 describe('a whole reply', () => {
   it('is answered with its text, whose increments put together are the text', async () => {
     const { server, gateway } = await serve([reply({ text: 'The sum is 3. \n', thinking: 'easy', usage: { prompt: 12, output: 5 } })]);

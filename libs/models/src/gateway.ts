@@ -4,7 +4,7 @@
  *
  * Owns: the connections kept alive by its own fetch, until `close`. Nothing of one call outlives it.
  */
-import type { ErrorType, ModelFailure } from '@treadle/core';
+import type { ErrorType, ModelFailure, Usage } from '@treadle/core';
 import type { Clock, ModelCall, ModelGateway, ModelOutcome } from '@treadle/engine';
 import { redact, secretsOf } from './failure/redact.ts';
 import { createHttpFetch } from './http/http-fetch.ts';
@@ -16,6 +16,8 @@ import { createWatch, verdictText, type Verdict } from './watch.ts';
 export interface ModelGatewayOptions {
   /** By the model's configured name (`ModelSpec.name`). */
   readonly connections: Readonly<Record<string, ModelConnection>>;
+  /** US dollars per million tokens, by the model's configured name; default: free. */
+  readonly prices?: Readonly<Record<string, ModelPrice>>;
   /** Default: all that are built in. */
   readonly providers?: ProviderRegistry;
   /** Must honour the signal and cover reading the body with it. Default: one over `node:http` with kept-alive connections. */
@@ -23,6 +25,8 @@ export interface ModelGatewayOptions {
   /** For Retry-After dates; default the machine's clock. */
   readonly clock?: Pick<Clock, 'nowMs'>;
 }
+
+export interface ModelPrice { readonly input_per_mtok: number; readonly output_per_mtok: number }
 
 export interface ClosableModelGateway extends ModelGateway {
   /** Lets go of idle connections. Calls in flight go on. */
@@ -41,7 +45,7 @@ export function createModelGateway(options: ModelGatewayOptions): ClosableModelG
     if (connection === undefined) return failed('model_not_found', `no connection is configured for the model "${name}"`);
     const provider = Object.hasOwn(providers, providerName) ? providers[providerName] : undefined;
     if (provider === undefined) return failed('model_not_found', `the model "${name}" names the provider "${providerName}", which is not there`);
-    return watched(call, connection, provider);
+    return priced(await watched(call, connection, provider), options.prices?.[name]);
   }
 
   async function watched(call: ModelCall, connection: ModelConnection, provider: Provider): Promise<ModelOutcome> {
@@ -70,6 +74,15 @@ export function createModelGateway(options: ModelGatewayOptions): ClosableModelG
   }
 
   return { call: route, close: http.close };
+}
+
+/** Tokens that a failed call has cost are paid for, too. */
+function priced(outcome: ModelOutcome, price: ModelPrice | undefined): ModelOutcome {
+  if (price === undefined) return outcome;
+  const cost = (usage: Usage): Usage => ({ ...usage, cost_usd: (usage.input_tokens * price.input_per_mtok + usage.output_tokens * price.output_per_mtok) / 1e6 });
+  if (outcome.type === 'replied') return { ...outcome, reply: { ...outcome.reply, usage: cost(outcome.reply.usage) } };
+  const { failure } = outcome;
+  return { ...outcome, failure: { ...failure, usage: failure.usage === null ? null : cost(failure.usage) } };
 }
 
 /** A provider that throws has a bug; the run must not pay for it with its worker (M1). */
