@@ -1,0 +1,106 @@
+/** Kind 3: arguments as servers really send them. */
+import { text, tool, type ScriptedReply } from '@treadle/testkit';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ofType, play } from './general-checks.ts';
+import { startCases, type Cases } from './stage.ts';
+import { callsOf, doneLine, lines, resultsOf, said } from './wire.ts';
+
+let cases: Cases;
+beforeAll(async () => {
+  cases = await startCases();
+  await cases.worker();
+});
+afterAll(async () => { await cases.stop(); });
+
+describe.concurrent('arguments', () => {
+  test('C14: cut JSON is not executed; the model is told, and its next try is', async () => {
+    const { run, requests, events, live } = await play(cases, 'C14', [
+      tool('c1', 't__write_file', '{"path":"a.txt","text":"hel'), tool('c2', 't__write_file', { path: 'a.txt', text: 'hello' }), text('written')]);
+    expect(run).toMatchObject({ status: 'completed', answer: 'written' });
+    expect(live.starts('write_file').map((line) => line.tool_use_id)).toEqual(['c2']);
+    expect(ofType(events, 'tool_result')[0]).toMatchObject({ tool_use_id: 'c1', is_error: true, content: expect.stringContaining('not valid JSON') as string });
+    expect(resultsOf(requests[1])[0]!.content).toMatch(/^ERROR: /);
+    expect(callsOf(requests[2])[0]).toEqual({ id: 'c1', name: 't__write_file', args: {} });
+  });
+
+  test.each([['an empty string', ''], ['null', null], ['no field', undefined]])('C15: %s counts as {} where a tool needs nothing', async (words, args) => {
+    const { run, requests, live } = await play(cases, `C15 ${words}`, [tool('c1', 't__list_items', args), text('ok')]);
+    expect(run.status).toBe('completed');
+    expect(live.starts('list_items').map((line) => line.input)).toEqual([{}]);
+    expect(callsOf(requests[1])[0]!.args).toEqual({});
+  });
+
+  test.each([
+    ['as text', ['null', '5', '"text"', '[1]']],
+    ['as values', [null, 5, 'text', [1]]],
+  ] as const)('C16: what is no object is told to the model and never executed, %s', async (words, values) => {
+    const wrong = values.map((args, index) => tool(`c${index}`, 't__weather', args));
+    const { run, events, live } = await play(cases, `C16 ${words}`, [...wrong, text('I give up')]);
+    expect(run).toMatchObject({ status: 'completed', answer: 'I give up', tool_calls: 4 });
+    expect(live.starts()).toEqual([]);
+    expect(ofType(events, 'tool_result').map((event) => event.is_error)).toEqual([true, true, true, true]);
+  });
+
+  test('C16: a model that goes on so is stopped by the limit of invalid calls', async () => {
+    const { run, requests, live } = await play(cases, 'C16 on and on', (_, count) => tool(`c${count}`, 't__weather', String(count)));
+    expect(run).toMatchObject({ status: 'failed', stop_reason: 'invalid_tool_calls' });
+    expect(requests).toHaveLength(5);
+    expect(live.starts()).toEqual([]);
+  });
+
+  test('C17: JSON text of JSON text is unwrapped, and replayed encoded once', async () => {
+    const once = JSON.stringify({ a: 3, b: 4 });
+    const { run, requests, live } = await play(cases, 'C17', [tool('c1', 't__pair', once), tool('c2', 't__pair', JSON.stringify(once)), text('ok')]);
+    expect(run.status).toBe('completed');
+    expect(live.starts('pair').map((line) => line.input)).toEqual([{ a: 3, b: 4 }, { a: 3, b: 4 }]);
+    expect(callsOf(requests[2]).map((call) => call.args)).toEqual([{ a: 3, b: 4 }, { a: 3, b: 4 }]);
+    expect(requests[2]!.rawBody).not.toContain('[object Object]');
+  });
+
+  test('C18: an object and its JSON text come to the same', async () => {
+    const { requests, live } = await play(cases, 'C18', [tool('c1', 't__run_command', { command: 'date' }), tool('c2', 't__run_command', '{"command":"date"}'), text('ok')]);
+    expect(live.starts('run_command').map((line) => line.input)).toEqual([{ command: 'date' }, { command: 'date' }]);
+    expect(callsOf(requests[2]).map((call) => call.args)).toEqual([{ command: 'date' }, { command: 'date' }]);
+  });
+
+  test('C19: a last line that is sent twice, and what follows it, changes nothing', async () => {
+    const call = said({ content: '', tool_calls: [{ id: 'c1', function: { name: 't__weather', arguments: { city: 'k' } } }] });
+    const { run, live } = await play(cases, 'C19', [lines(call, doneLine, doneLine, call), text('ok')]);
+    expect(run).toMatchObject({ status: 'completed', tool_calls: 1, usage: { input_tokens: 20 + countedPrompt('C19') } });
+    expect(live.starts()).toHaveLength(1);
+  });
+});
+
+/** Tokens that the fake counted for the label's second request. */
+function countedPrompt(label: string): number {
+  const second = cases.model.requests.filter((request) => request.rawBody.includes(`[[${label}]]`))[1];
+  return Math.ceil(Buffer.byteLength(second!.rawBody) / 4);
+}
+
+describe.concurrent('a history with large arguments', () => {
+  test('C20: stays valid through compaction, and within the window', async () => {
+    const long = 'é'.repeat(3000);
+    const script = (_: unknown, count: number): ScriptedReply => {
+      if (count === 0) return tool('big', 't__write_file', { path: 'a.txt', text: long });
+      return count <= 10 ? tool(`c${count}`, 't__page', { n: count, bytes: 900 }) : text('done');
+    };
+    const small = await smallWindow();
+    try {
+      const { run, requests, events } = await play(small, 'C20', script);
+      expect(run).toMatchObject({ status: 'completed', answer: 'done', tool_calls: 11 });
+      expect(ofType(events, 'compaction').length).toBeGreaterThan(0);
+      for (const request of requests.slice(1)) {
+        for (const call of callsOf(request)) expect(call.args).toBeTypeOf('object');
+        expect(Buffer.byteLength(request.rawBody) / 4).toBeLessThan(4096);
+      }
+    } finally {
+      await small.stop();
+    }
+  });
+});
+
+async function smallWindow(): Promise<Cases> {
+  const small = await startCases({ models: { small: { context_window: 4096, max_output_tokens: 512 } }, agents: { tester: { tools: ['t/write_file', 't/page'] } } });
+  await small.worker();
+  return small;
+}

@@ -1,0 +1,79 @@
+/** Kind 6, as far as one wire shows it: refusals, and when to come again. */
+import { status, text } from '@treadle/testkit';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { finish, ofType, play, type Played } from './general-checks.ts';
+import { startCases, type Cases } from './stage.ts';
+
+const slots = 10;
+let cases: Cases;
+beforeAll(async () => {
+  cases = await startCases({
+    models: { first: {}, second: {} }, chains: { two: ['first', 'second'], one: ['first'] }, agents: { hopper: { chain: 'two' }, single: { chain: 'one' } },
+    env: { WORKER_CONCURRENCY: String(slots) },
+  });
+  await cases.worker();
+});
+afterAll(async () => { await cases.stop(); });
+
+const gapsS = ({ requests }: Played): number[] => requests.slice(1).map((request, index) => (request.at_ms - requests[index]!.at_ms) / 1000);
+const models = ({ requests }: Played): unknown[] => requests.map((request) => request.body?.model);
+
+describe.concurrent('Retry-After', () => {
+  test('C32: as a date is waited for', async () => {
+    const played = await play(cases, 'C32', (_, count) => count > 0 ? text('ok') : status(429, { 'retry-after': new Date(Math.ceil(Date.now() / 1000 + 4) * 1000).toUTCString() }, { error: 'slow' }));
+    expect(played.run).toMatchObject({ status: 'completed', answer: 'ok' });
+    expect(gapsS(played)[0]).toBeGreaterThanOrEqual(4);
+    expect(gapsS(played)[0]).toBeLessThan(6);
+  });
+
+  test('C33: that cannot be read leads to growing pauses', async () => {
+    const soon = status(429, { 'retry-after': 'soon' }, { error: 'slow' });
+    const played = await play(cases, 'C33', [soon, soon, soon, text('ok')], { withinMs: 40_000 });
+    expect(played.run.status).toBe('completed');
+    const gaps = gapsS(played);
+    expect(gaps).toHaveLength(3);
+    // Base 2 s, up to half of it again as jitter.
+    for (const [index, gap] of gaps.entries()) expect(gap).toBeGreaterThanOrEqual(2 ** (index + 1));
+    for (const [index, gap] of gaps.entries()) expect(gap).toBeLessThan(2 ** (index + 1) * 1.5 + 2);
+  }, 60_000);
+});
+
+describe.concurrent('a refusal that waiting does not mend', () => {
+  test('C34: a quota that is used up makes the next model answer at once, and the log says when it will be back', async () => {
+    const played = await play(cases, 'C34', (body) => body.model === 'second' ? text('ok')
+      : status(429, {}, { error: 'usage limit reached, try again in 47 minutes', resets_in_seconds: 2820 }), { agent: 'hopper' });
+    expect(played.run).toMatchObject({ status: 'completed', answer: 'ok', model: 'second' });
+    expect(models(played)).toEqual(['first', 'second']);
+    expect(gapsS(played)[0]).toBeLessThan(1.5);
+    expect(ofType(played.events, 'error')).toMatchObject([{ error_type: 'quota_window', action: 'fallback', detail: expect.stringContaining('47 minutes') as string }]);
+  });
+
+  test('C37: a body that is wrong is sent to each model once, the run fails with the provider’s words, and the next run is served', async () => {
+    const refused = status(400, {}, { error: { type: 'invalid_request_error', message: 'unexpected field "foo"' } });
+    const played = await play(cases, 'C37', () => refused, { agent: 'hopper' });
+    expect(played.run).toMatchObject({ status: 'failed', stop_reason: 'irrecoverable_error', error: { error_type: 'invalid_request', detail: expect.stringContaining('unexpected field') as string } });
+    expect(models(played)).toEqual(['first', 'second']);
+    const another = await play(cases, 'C37 another', [text('ok')], { agent: 'hopper' });
+    expect(models(another)).toEqual(['first']);
+    expect(another.run.status).toBe('completed');
+  });
+});
+
+describe('a long Retry-After', () => {
+  test('C38: occupies no worker: with as many waiting runs as slots another one is served at once, and all wake by themselves', async () => {
+    const waitS = 4;
+    const live = await Promise.all(Array.from({ length: slots }, (_, index) => cases.begin(`C38 ${index}`,
+      [status(429, { 'retry-after': String(waitS) }, { error: 'slow' }), text('ok')], { agent: 'single' })));
+    await Promise.all(live.map(async (each) => { while (!each.seen.some((event) => event.type === 'error')) await new Promise((resolve) => { setTimeout(resolve, 20); }); }));
+    const askedMs = Date.now();
+    expect((await play(cases, 'C38 eleventh', [text('at once')])).run.answer).toBe('at once');
+    expect(Date.now() - askedMs).toBeLessThan(2000);
+    expect(live.every((each) => each.seen.every((event) => event.type !== 'run_end'))).toBe(true);
+    for (const each of live) {
+      const played = await finish(cases, each);
+      expect(played.run).toMatchObject({ status: 'completed', answer: 'ok' });
+      expect(gapsS(played)[0]).toBeGreaterThanOrEqual(waitS);
+      expect(gapsS(played)[0]).toBeLessThan(waitS + 5);
+    }
+  }, 60_000);
+});

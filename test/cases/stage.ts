@@ -1,0 +1,181 @@
+/**
+ * The stage of the cases: the real API and worker processes, a real Redis, one strict model server and the case tools.
+ *
+ * Owns: the processes and servers, one script per label, the ledger file. States: started → stopped (`stop`).
+ *
+ * 1  Every run has a label, which stands in its own user message as `[[label]]`; the model server answers each request by the
+ *    script of its label, so any number of runs share the stage.
+ * 2  A list is used up in the order of the label's accepted requests; what is beyond it is refused, and is a fault of the case.
+ * 3  An event stream is open on every run from its creation on.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Run, RunRequest } from '@treadle/client';
+import type { RunEvent } from '@treadle/core';
+import { readLedger, startModelServer, status, text, type ChatBody, type LedgerLine, type ModelServer, type RecordedRequest, type ScriptedReply } from '@treadle/testkit';
+import { startStage, type Role, type Stage } from '../e2e/processes.ts';
+
+/** What the model says to a label: a list, or a function of the request and of how many came before it. */
+export type Script = readonly ScriptedReply[] | ((body: ChatBody, count: number) => ScriptedReply);
+
+export interface CasesOptions {
+  /** Entries of `models` by name, each with the fake's address and its own name filled in. `small` is always there. */
+  readonly models?: Readonly<Record<string, object>>;
+  readonly chains?: Readonly<Record<string, readonly string[]>>;
+  /** Entries of `agents`; `tester`, with every case tool and a window of 32,768 tokens, is always there. */
+  readonly agents?: Readonly<Record<string, object>>;
+  readonly tools?: Readonly<Record<string, object>>;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** What a case asks of its run beside the label. */
+export type CaseRequest = Partial<RunRequest> & { readonly session_id?: string };
+
+export interface Cases {
+  readonly stage: Stage;
+  readonly model: ModelServer;
+  /** Starts one more worker. */
+  worker(over?: Readonly<Record<string, string>>): Promise<Role>;
+  /** Ends a process in a way that the case wants. */
+  kill(role: Role): Promise<void>;
+  /** Processes that ended although nobody asked them to, and what they complained of. */
+  casualties(): string[];
+  begin(label: string, script: Script, request?: CaseRequest): Promise<LiveRun>;
+  ledger(): LedgerLine[];
+  /** Throws what the model server refused and what a script lacked, if it did. */
+  stop(): Promise<void>;
+}
+
+export interface LiveRun {
+  readonly id: string;
+  readonly label: string;
+  /** What its event stream has shown so far. */
+  readonly seen: readonly RunEvent[];
+  /** Settles when the stream has come to its end. @throws where it does not within the time, ms. */
+  ended(withinMs?: number): Promise<Run>;
+  /** Chat requests of its label, summaries of the middle apart. */
+  requests(): RecordedRequest[];
+  /** Scripted replies that nobody asked for. */
+  unused(): number;
+  /** Calls that a tool saw begin. */
+  starts(tool?: string): LedgerLine[];
+}
+
+interface Part { readonly script: Script; count: number }
+
+export async function startCases(options: CasesOptions = {}): Promise<Cases> {
+  const dir = mkdtempSync(join(tmpdir(), 'treadle-cases-'));
+  const ledgerFile = join(dir, 'ledger.jsonl');
+  const parts = new Map<string, Part>();
+  const faults: string[] = [];
+  const model = await startModelServer({ dialect: 'ollama', script: (body) => answer(parts, faults, body) });
+  const release = async (): Promise<void> => {
+    await model.close();
+    rmSync(dir, { recursive: true, force: true });
+  };
+  const starting = startStage({ model: {}, env: { WORKER_CONCURRENCY: '50', ...options.env }, config: configOf(options, { url: model.url, ledgerFile }) });
+  const stage = await starting.catch(async (error: unknown) => { await release(); throw error; });
+  const roles: { role: Role; expected: boolean; ended: boolean }[] = [];
+  const watch = (role: Role): Role => {
+    const entry = { role, expected: false, ended: false };
+    roles.push(entry);
+    void role.exited.then(() => { entry.ended = true; });
+    return role;
+  };
+  watch(stage.api);
+  const ledger = (): LedgerLine[] => readLedger(ledgerFile);
+
+  return {
+    stage, model, ledger,
+    worker: async (over) => watch(await stage.startWorker(over)),
+    kill: async (role) => {
+      for (const entry of roles) entry.expected ||= entry.role === role;
+      role.kill('SIGKILL');
+      await role.exited;
+    },
+    casualties: () => roles.flatMap(({ role, expected, ended }) => [
+      ...(ended && !expected ? [`process ${role.pid} ended: ${role.output().slice(-2000)}`] : []),
+      ...(/unhandled|uncaught|MaxListenersExceeded|InvariantBroken/i.test(role.output()) ? [role.output().slice(-2000)] : []),
+    ]),
+    begin: async (label, script, request = {}) => {
+      if (parts.has(label)) throw new Error(`the label ${label} is taken`);
+      const part: Part = { script, count: 0 };
+      parts.set(label, part);
+      const { id } = await stage.client.createRun({ agent: 'tester', input: `Case [[${label}]].`, ...request });
+      return follow(stage, { id, label, part, model, ledger });
+    },
+    stop: async () => {
+      await stage.stop();
+      await release();
+      const problems = [...faults, ...model.violations];
+      if (problems.length > 0) throw new Error(`the model server: ${problems.join('\n')}`);
+    },
+  };
+}
+
+function configOf(options: CasesOptions, { url, ledgerFile }: { readonly url: string; readonly ledgerFile: string }): Record<string, unknown> {
+  const wire = (name: string, own: object): object => ({ provider: 'ollama', model: name, base_url: url, context_window: 32_768, max_output_tokens: 1024, ...own });
+  const models = { small: {}, ...options.models };
+  return {
+    models: Object.fromEntries(Object.entries(models).map(([name, own]) => [name, wire(name, own)])),
+    chains: Object.fromEntries(Object.entries({ default: ['small'], ...options.chains }).map(([name, list]) => [name, { models: list }])),
+    mcp_servers: { t: { command: process.execPath, args: [join(import.meta.dirname, 'case-tools.ts')], env: { LEDGER_FILE: ledgerFile }, trusted: true, concurrency: 100 } },
+    tools: { 't/keyed_note': { effect: 'idempotent' }, ...options.tools },
+    agents: Object.fromEntries(Object.entries({ tester: {}, ...options.agents }).map(([name, own]) => [name, { instructions: 'Test.', tools: ['t/*'], ...own }])),
+  };
+}
+
+/** A summary of the middle is asked for without the first user message, and so without a label. */
+const summary = text('So far pages were read, and nothing is decided.');
+
+function answer(parts: ReadonlyMap<string, Part>, faults: string[], body: ChatBody): ScriptedReply {
+  const label = labelOf(body);
+  const part = label === null ? undefined : parts.get(label);
+  if (part === undefined) {
+    if (String(body.messages?.[0]?.content).startsWith('Summarise this part')) return summary;
+    faults.push(`a request without a label: ${JSON.stringify(body).slice(0, 300)}`);
+    return status(500, {}, { error: 'no label' });
+  }
+  const { script } = part;
+  const at = part.count++;
+  if (typeof script === 'function') return script(body, at);
+  const entry = script[at];
+  if (entry !== undefined) return entry;
+  faults.push(`${String(label)}: request ${at + 1} is beyond its script of ${script.length}`);
+  return status(400, {}, { error: 'beyond the script' });
+}
+
+/** Of the last user message that has one: a session holds the messages of the runs before. */
+function labelOf(body: ChatBody | null): string | null {
+  const labels = (body?.messages ?? []).flatMap(({ role, content }) => role === 'user' ? /\[\[([^\]]+)\]\]/.exec(String(content))?.[1] ?? [] : []);
+  return labels.at(-1) ?? null;
+}
+
+interface Following { readonly id: string; readonly label: string; readonly part: Part; readonly model: ModelServer; readonly ledger: () => LedgerLine[] }
+
+function follow(stage: Stage, { id, label, part, model, ledger }: Following): LiveRun {
+  const seen: RunEvent[] = [];
+  const closed = new AbortController();
+  const whole = (async () => {
+    for await (const event of stage.client.events(id, { signal: closed.signal })) seen.push(event);
+  })();
+  whole.catch(() => undefined);
+  return {
+    id, label, seen,
+    ended: async (withinMs = 30_000) => {
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise<never>((_, reject) => {
+        timer = setTimeout(() => {
+          closed.abort();
+          reject(new Error(`${label} has not ended within ${withinMs} ms; its last events: ${JSON.stringify(seen.slice(-6))}`));
+        }, withinMs);
+      });
+      await Promise.race([whole, late]).finally(() => { clearTimeout(timer); });
+      return stage.client.run(id);
+    },
+    requests: () => model.requests.filter((request) => labelOf(request.body) === label),
+    unused: () => typeof part.script === 'function' ? 0 : Math.max(0, part.script.length - part.count),
+    starts: (tool) => ledger().filter((line) => line.run_id === id && line.phase === 'start' && (tool === undefined || line.tool === tool)),
+  };
+}

@@ -1,0 +1,94 @@
+/** Kinds 1 and 7: what becomes of a conversation that outgrows the window. */
+import { reply, text, tool, type ChatBody, type ScriptedReply } from '@treadle/testkit';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { finish, ofType, play } from './general-checks.ts';
+import { startCases, type Cases } from './stage.ts';
+import { messagesOf } from './wire.ts';
+
+let cases: Cases;
+beforeAll(async () => {
+  cases = await startCases({
+    models: { tiny: { context_window: 2048, max_output_tokens: 256 }, eight: { context_window: 8192 } }, chains: { tiny: ['tiny'], eight: ['eight'] },
+    agents: { tiny: { chain: 'tiny', tools: ['t/page'] }, eight: { chain: 'eight', tools: ['t/page'] } },
+  });
+  await cases.worker();
+});
+afterAll(async () => { await cases.stop(); });
+
+const page = (n: number, bytes: number) => ({ id: `p${n}`, name: 't__page', args: { n, bytes } });
+
+describe.concurrent('compaction', () => {
+  test('C03: never cuts inside a batch of parallel calls, wherever the cut falls', async () => {
+    const turns = 8;
+    // Sizes that put the cut at every place of a batch; each turn has two results of about 1 KB.
+    const sizes = Array.from({ length: 14 }, (_, index) => 600 + 61 * index);
+    const script = (bytes: number) => (_: ChatBody, count: number): ScriptedReply =>
+      count < turns ? reply({ calls: [page(2 * count, bytes), page(2 * count + 1, bytes + 37 * count)] }) : text('read');
+    const live = await Promise.all(sizes.map((bytes) => cases.begin(`C03 ${bytes}`, script(bytes), { agent: 'tiny' })));
+    const levels = new Set<string>();
+    const cutAt = new Set<string>();
+    for (const each of live) {
+      const { run, requests, events } = await finish(cases, each);
+      expect(run, each.label).toMatchObject({ status: 'completed', answer: 'read', tool_calls: 2 * turns });
+      expect(requests, each.label).toHaveLength(turns + 1);
+      const compactions = ofType(events, 'compaction');
+      expect(compactions.length, each.label).toBeGreaterThan(0);
+      for (const { level } of compactions) levels.add(level);
+      for (const request of requests) {
+        const [first, second] = messagesOf(request).filter((message) => message.role !== 'system');
+        expect(first?.role).toBe('user');
+        expect(second?.role).not.toBe('tool');
+        cutAt.add(String(messagesOf(request).length));
+      }
+    }
+    // Otherwise only one kind of cut was tried.
+    expect(levels.size).toBeGreaterThan(1);
+    expect(cutAt.size).toBeGreaterThan(4);
+  });
+
+  test('C40: a result of 5 MB is capped before it enters the history, its whole is kept, and the run goes on', async () => {
+    const bytes = 5_000_000;
+    const { run, requests, events } = await play(cases, 'C40', [tool('c1', 't__page', { n: 1, bytes }), text('long')], { agent: 'eight' });
+    expect(run).toMatchObject({ status: 'completed', answer: 'long' });
+    expect(requests).toHaveLength(2);
+    expect(requests[1]!.rawBody.length).toBeLessThan(8192 * 4);
+    const [result] = ofType(events, 'tool_result');
+    expect(result!.content.length).toBeLessThanOrEqual(32_768);
+    expect(result!.content).toMatch(/^page 1 lorem ipsum[^]*bytes left out[^]*lorem/);
+    expect(result).toMatchObject({ truncated_bytes: expect.any(Number) as number, blob: expect.stringMatching(/^[0-9a-f]{64}$/) as string });
+    expect(bytes - result!.truncated_bytes!).toBeLessThan(32_768);
+  });
+});
+
+describe.concurrent('the window of the server', () => {
+  test('C39: is asked for in every request, and holds it', async () => {
+    const { requests } = await play(cases, 'C39', [tool('c1', 't__page', { n: 1, bytes: 2000 }), text('ok')], { agent: 'tiny' });
+    for (const request of requests) {
+      const { num_ctx } = request.body?.['options'] as { num_ctx: number };
+      expect(num_ctx).toBe(2048);
+      expect(request.rawBody.length / 4).toBeLessThan(num_ctx);
+      expect(request.body).toMatchObject({ truncate: false });
+    }
+  });
+
+  test('C39: a count far below what was sent is noticed, and the run does not go on blindly', async () => {
+    const deaf = reply({ text: 'I have no tools.', usage: { prompt: 600, output: 5 } });
+    const { run, events } = await play(cases, 'C39 cut', () => deaf, { input: `Case [[C39 cut]]. ${'A long request. '.repeat(1000)}` });
+    expect(ofType(events, 'context_truncated')).toMatchObject([{ model: 'small', counted_tokens: 600 }]);
+    expect(run).toMatchObject({ answer: null, status: 'failed', stop_reason: 'context_exhausted' });
+  });
+
+  test('C39: with something to leave out, the request is made smaller and sent again', async () => {
+    let sizes: number[] = [];
+    const script = (body: ChatBody, count: number): ScriptedReply => {
+      sizes = [...sizes, JSON.stringify(body).length];
+      if (count < 4) return reply({ calls: [page(count, 6000)] });
+      return reply({ text: 'read', ...(count === 4 ? { usage: { prompt: 300, output: 5 } } : {}) });
+    };
+    const { run, events } = await play(cases, 'C39 smaller', script);
+    expect(run).toMatchObject({ status: 'completed', answer: 'read' });
+    expect(ofType(events, 'context_truncated')).toHaveLength(1);
+    expect(ofType(events, 'compaction')[0]).toMatchObject({ site: 'prompt_too_long' });
+    expect(sizes[5]).toBeLessThan(sizes[4]!);
+  });
+});
