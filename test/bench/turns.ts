@@ -46,6 +46,8 @@ const median = (values: readonly number[]): number => values.toSorted((a, b) => 
 
 const server = await startRedis({ appendfsync: fsync });
 const redis = connectRedis(server.url, { role: 'command' });
+// A rewrite in the middle of a round would make the file smaller, and somebody else's CPU ours.
+await redis.config('SET', 'auto-aof-rewrite-percentage', '0');
 const model = fork(join(import.meta.dirname, 'model-server.ts'), { env: { ...process.env, K: String(turns) } });
 const port = await new Promise<number>((resolve) => { model.once('message', (message) => { resolve(message as number); }); });
 const place: Place = { redisUrl: server.url, modelUrl: `http://127.0.0.1:${port}`, turns };
