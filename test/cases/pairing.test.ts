@@ -65,7 +65,7 @@ describe.concurrent('an interrupted call', () => {
   });
 
   test('C02: a batch paused in its second call and resumed with a message has three results before that message', async () => {
-    const live = await cases.begin('C02 paused', [batch(2500), text('ok')]);
+    const live = await cases.begin('C02 paused', [batch(600), text('ok')]);
     await begun(live, 2);
     await cases.stage.client.pause(live.id);
     await until('it is paused', async () => (await cases.stage.client.run(live.id)).status === 'paused');

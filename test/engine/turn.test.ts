@@ -116,6 +116,23 @@ test('a pause while a batch is half done waits for the calls that run, and loses
   expect(log.at(-1)).toMatchObject({ type: 'state_change', new: 'paused' });
 });
 
+test.each([['a pause', { type: 'pause' }, 'paused'], ['a cancel', { type: 'cancel' }, 'cancelled']] as const)('after %s was accepted no further call begins, heard of or not', async (_name, command, status) => {
+  const started: string[] = [];
+  const w: Awaited<ReturnType<typeof world>> = await world({
+    model: () => Promise.resolve(reply({ calls: calls('quick', 'slow') })),
+    tools: [testTool('quick', { effect: 'once', parallel: 'serial' }), testTool('slow', { effect: 'once', parallel: 'serial' })],
+    tool: async (run) => {
+      started.push(run.tool.name);
+      // Nobody watches: only the write that would begin the next call can tell.
+      await w.store.command({ run_id, command_id: 'c', command, not_after_ms: Number.MAX_SAFE_INTEGER });
+      return 'done';
+    },
+  });
+  expect(await w.deliver()).toBe('done');
+  expect(started).toEqual(['quick']);
+  expect((await w.store.read(run_id))?.status).toBe(status);
+});
+
 test('what is told to drain takes no further turn, also one that is claimed just then', async () => {
   const { deps, deliver, store } = await world({ model: () => Promise.resolve(reply({ text: 'x' })) });
   deps.held.drain();

@@ -39,7 +39,7 @@ export function decideReplied(state: RunState, input: ModelReplied): Decision {
     return endRun(state, wishes.cancel || spent === null ? 'interrupted' : spent, { elapsed_s: input.elapsed_s, usage: reply.usage, before, turn_open: true });
   }
   events.push(...wishes.events);
-  return wishes.pause ? pause(events) : { events, effect: { type: 'settle_tool_calls' } };
+  return wishes.pause ? pause(events, input.elapsed_s) : { events, effect: { type: 'settle_tool_calls' } };
 }
 
 /** A reply that says nothing, that its limit cut, or that was made from half of the conversation is a failure with a name. */

@@ -22,7 +22,7 @@ export function decideSettled(state: RunState, input: ToolCallsSettled): Decisio
   if (rest.length > 0) {
     const settled = closingResults({ ...state, calls: state.calls.filter((call) => fresh.has(call.tool_use_id)) }, input.results);
     const events = [...settled, ...wishes.events];
-    return wishes.pause ? pause(events) : { events, effect: { type: 'settle_tool_calls' } };
+    return wishes.pause ? pause(events, input.elapsed_s) : { events, effect: { type: 'settle_tool_calls' } };
   }
   if (state.invalid_calls >= state.limits.invalid_call_limit) return endRun(state, 'invalid_tool_calls', { ...end, before: closing });
   const looping = repetitions(state.call_prints) >= state.limits.loop_limit;

@@ -16,11 +16,11 @@ export function decideSummarised(state: RunState, input: Summarised): Decision {
   if (wishes.cancel) return endRun(state, 'interrupted', { elapsed_s: input.elapsed_s, turn_open: state.turn_open, before: wishes.events });
   if (input.purpose.type === 'limit') {
     // Resumed later, the limit is still reached, and the run ends then.
-    if (wishes.pause) return pause(wishes.events);
+    if (wishes.pause) return pause(wishes.events, input.elapsed_s);
     return { events: [...wishes.events, ...atLimit(lookAhead(state, wishes.events), input.purpose.reason, input)], effect: { type: 'end_run' } };
   }
   const events: EventBody[] = [...wishes.events, ...summaryEvents(state, input.purpose.site, input)];
-  if (wishes.pause) return pause(events);
+  if (wishes.pause) return pause(events, input.elapsed_s);
   const next = callModel(lookAhead(state, events), [], 'snip');
   return { ...next, events: [...events, ...next.events] };
 }

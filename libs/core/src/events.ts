@@ -55,6 +55,8 @@ export interface StateChange {
   readonly old: RunStatus;
   readonly new: RunStatus;
   readonly reason: StopReason | PauseReason | 'claimed' | 'resumed';
+  /** Seconds that a claim has used of a turn which a pause leaves open. */
+  readonly active_s?: number;
 }
 
 export interface TurnStart { readonly type: 'turn_start'; readonly attempt: number; readonly worker: string }

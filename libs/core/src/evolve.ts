@@ -88,6 +88,7 @@ function moved(state: RunState, event: StateChange & { ts: number }): Partial<Ru
   }
   return {
     status: event.new,
+    active_s: state.active_s + (event.active_s ?? 0),
     started_at: state.started_at ?? (event.new === 'running' ? event.ts : null),
     pause_reason: event.new === 'paused' ? (event.reason as PauseReason) : null,
     stop_reason: isEnded(event.new) ? (event.reason as RunState['stop_reason']) : null,

@@ -2,6 +2,8 @@
 import type { EventBody } from './events.ts';
 import type { Decision } from './turn-input.ts';
 
-export function pause(events: readonly EventBody[]): Decision {
-  return { events: [...events, { type: 'state_change', old: 'running', new: 'paused', reason: 'requested' }], effect: { type: 'pause' } };
+/** `active_s`: of a turn that stays open, what this claim has used; a turn that has ended has said it itself. */
+export function pause(events: readonly EventBody[], active_s = 0): Decision {
+  const paused: EventBody = { type: 'state_change', old: 'running', new: 'paused', reason: 'requested', ...(active_s > 0 ? { active_s } : {}) };
+  return { events: [...events, paused], effect: { type: 'pause' } };
 }

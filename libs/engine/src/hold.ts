@@ -130,7 +130,7 @@ export class RunHold {
       });
       if (reply.type !== 'committed') this.#deps.warm.drop(this.claim.run_id);
       if (reply.type === 'fenced') this.abort('fenced');
-      if (reply.type === 'inbox_changed') this.#inbox = [...known, ...reply.inbox];
+      if (reply.type === 'inbox_changed') this.#inbox = [...(extra.decided ? known : []), ...reply.inbox];
       if (reply.type === 'committed') this.#committed({ events, after, seen, inbox: reply.inbox, extra, next });
       return reply.type;
     } catch (error) {

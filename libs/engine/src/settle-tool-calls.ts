@@ -75,7 +75,7 @@ export class ToolCalls {
     if (this.#running.size === 0) {
       const group = planGroups(this.#open())[0] ?? [];
       const own = this.#begins(group);
-      if (own.length > 0 && !this.#hold.signal.aborted && (await this.#hold.begin(own)) === 'fenced') return this.#settled([]);
+      if (own.length > 0 && !this.#hold.signal.aborted && (await this.#hold.begin(own)) !== 'committed') return this.#settled([]);
       // What an earlier claim had begun is not simply `not started`, even if nothing is begun any more.
       if (this.#hold.signal.aborted) return this.#settled(this.begunEarlier());
       for (const call of group) this.#running.set(call.tool_use_id, this.#run(call));

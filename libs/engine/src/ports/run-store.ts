@@ -7,8 +7,9 @@
  * S2  A repeat of the last commit id of the same claim is answered as the first was, and writes nothing.
  * S3  `claim` hands out a run only for the current job number while that job is live, raises the epoch by one, and answers
  *     the same claim id again with the same epoch, raising nothing.
- * S4  A commit whose next is `wait`, `pause` or `end` is refused as `inbox_changed` while a command is in the inbox that the
- *     claimant has not seen (`inbox_seen`). So no accepted command and no wake-up is lost. Such a commit applies what it has seen
+ * S4  A commit whose next is `wait`, `pause` or `end`, or that begins calls in the ledger, is refused as `inbox_changed` while a
+ *     command is in the inbox that the claimant has not seen (`inbox_seen`). So no accepted command and no wake-up is lost, and
+ *     no call begins after a pause was accepted. A commit that waits, pauses or ends applies what it has seen
  *     (`applies_inbox`): a command that is seen, not applied and left behind would wake nobody.
  * S5  Events, state, messages, ledger, inbox and the next job are written together or not at all. The next job exists before
  *     the answer.

@@ -18,7 +18,7 @@ if not ctl then return { 'fenced' } end
 if is_repeat(ctl, commit) then return with_inbox('committed', run.inbox, ctl, commit.inbox_seen) end
 if not may_write(ctl, commit) then return { 'fenced' } end
 local goes_on = commit.next.type == 'keep' or commit.next.type == 'job'
-if not goes_on and num(ctl, 'inbox_in') > commit.inbox_seen then
+if (not goes_on or commit.begins) and num(ctl, 'inbox_in') > commit.inbox_seen then
   return with_inbox('inbox_changed', run.inbox, ctl, commit.inbox_seen)
 end
 

@@ -131,7 +131,8 @@ export function createMemoryRunStore(): MemoryRunStore {
     if (isRepeat(record, write.claim, write.commit_id)) return { type: 'committed', inbox: unseen(record, write.inbox_seen) };
     if (!mayWrite(record, write.claim, write.expected_seq)) return { type: 'fenced' };
     const waits = write.next.type === 'wait' || write.next.type === 'pause' || write.next.type === 'end';
-    if (waits && protections.inboxCheck && record.inbox_in > write.inbox_seen) return { type: 'inbox_changed', inbox: unseen(record, write.inbox_seen) };
+    const begins = write.ledger.some(({ entry }) => entry.status === 'started');
+    if ((waits || begins) && protections.inboxCheck && record.inbox_in > write.inbox_seen) return { type: 'inbox_changed', inbox: unseen(record, write.inbox_seen) };
 
     appendEvents(record, write);
     Object.assign(record.fields, write.changes.fields);

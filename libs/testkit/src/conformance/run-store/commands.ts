@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { newRunId, type Driver } from './driver.ts';
+import { ledgerEntry, newRunId, type Driver } from './driver.ts';
 
 const accepted = { type: 'accepted' };
 
@@ -60,6 +60,19 @@ export function commandTests(it: () => Driver): void {
     expect(await it().send(run_id, { type: 'pause' })).toEqual(accepted);
     expect(await it().send(run_id, { type: 'resume' })).toEqual(accepted);
     expect(await it().send(run_id, { type: 'resume' })).toEqual({ type: 'invalid_state', status: 'queued' });
+  });
+
+  test('no call begins while a command is unseen, and nothing of that write happens', async () => {
+    const run_id = await it().create();
+    const { claim } = await it().claim(run_id);
+    await it().send(run_id, { type: 'pause' });
+    const begins = { ledger: [{ tool_use_id: 'a', entry: ledgerEntry('a') }] };
+    expect(await it().store.commit(it().write(claim, 1, { type: 'keep' }, begins))).toMatchObject({ type: 'inbox_changed', inbox: [{ command: { type: 'pause' } }] });
+    expect(await it().store.ledger(run_id)).toEqual([]);
+    expect((await it().store.read(run_id))?.stored.last_seq).toBe(1);
+    const settles = { ledger: [{ tool_use_id: 'a', entry: { ...ledgerEntry('a'), status: 'settled' as const } }], events: [] };
+    expect(await it().store.commit(it().write(claim, 1, { type: 'keep' }, settles))).toMatchObject({ type: 'committed' });
+    await it().commits(it().write(claim, 1, { type: 'keep' }, { ...begins, inbox_seen: 1 }));
   });
 
   test('a pause that has been applied is pending no more', async () => {
