@@ -7,7 +7,7 @@
  *
  * E1  Nothing is performed whose reason is not committed: effects run after `write` has answered `committed`.
  * E2  After `fenced` or an unclear answer the signal is aborted and every later write is refused here already.
- * E6  A write that ends the claim's work has seen every accepted command, or is refused and decided again.
+ * E6  A write that ends the claim's work, or begins a call, has seen every accepted command, or is refused and decided again.
  */
 import { evolve, encodeEvent, stamp, stateChanges, type Command, type Decision, type EventBody, type LedgerEntry, type RunEvent, type RunState } from '@treadle/core';
 import type { Clock, Randomness } from './ports/clock.ts';

@@ -4,7 +4,7 @@
  * 1. A session belongs to a tenant; absent, foreign and malformed ids get the same 404.
  * 2. A session's log is that of its runs, one after the other, oldest first; `seq` counts within each run.
  */
-import { idIn, isId } from '@treadle/core';
+import { idIn, isId, shardOf } from '@treadle/core';
 import { mintRunId, type StoredSession } from '@treadle/engine';
 import { z } from 'zod';
 import { expiryOf, tenantOf } from '../auth/authenticate.ts';
@@ -44,7 +44,7 @@ export function sessionRoutes(app: ApiInstance, context: ApiContext): void {
   }, async (request, reply) => {
     const store = context.store();
     const { random } = context.deps;
-    const shard = Number.parseInt(mintRunId({ random, shards: context.settings.shards }).slice(-2), 16);
+    const shard = shardOf(mintRunId({ random, shards: context.settings.shards }));
     const id = idIn('ses', shard, random.uuid());
     const outcome = await store.createSession({ id, tenant: tenantOf(request), not_after_ms: await store.now() + context.settings.notAfterMs });
     if (outcome === 'too_late') throw unavailable('The store took too long; the session was not created and will not be.');
