@@ -20,9 +20,9 @@ export interface Role {
   readonly exited: Promise<number | null>;
 }
 
-/** Starts one process and waits until it says that it is ready. Throws with its output when it ends before. */
-export async function startProcess(role: 'api' | 'worker', env: Readonly<Record<string, string>>): Promise<Role> {
-  const child = spawn(process.execPath, [cli, role], { env: { ...bare(), ...env }, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+/** Starts one process and waits until it says that it is ready. Throws with its output when it ends before. `script`: the executable, by default the product's. */
+export async function startProcess(role: 'api' | 'worker', env: Readonly<Record<string, string>>, script = cli): Promise<Role> {
+  const child = spawn(process.execPath, [script, role], { env: { ...bare(), ...env }, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => { output += chunk.toString(); });
   const exited = new Promise<number | null>((resolve) => { child.once('exit', (code) => { resolve(code); }); });

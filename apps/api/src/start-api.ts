@@ -6,7 +6,7 @@
 import { readFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { agentSpecOf, agentVersionOf, type LoadedConfig, type Settings } from '@treadle/config';
-import { LogFollowers } from '@treadle/engine';
+import { LogFollowers, type RunStore } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { turnJobs } from '@treadle/queue';
 import { connectRedis, createEventFeed, createRedisClock, createRunStore, inspectRedis } from '@treadle/run-store';
@@ -25,6 +25,8 @@ export interface ApiSetup {
   readonly redisUrl: string;
   /** Where the file archive lies, if no bucket is set. */
   readonly archiveDir: string;
+  /** Puts something between the API and its store: tests break it there. */
+  readonly decorate?: (store: RunStore) => RunStore;
 }
 
 export interface RunningApi {
@@ -57,7 +59,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
   const clock = await createRedisClock(first);
   const redis = connectRedis(setup.redisUrl, { role: 'api', onError });
   await ready(redis);
-  const store = createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards });
+  const store = (setup.decorate ?? ((each) => each))(createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards }));
   const { archive, description } = openArchive({
     bucket: settings.s3Bucket, endpoint: settings.s3Endpoint, region: settings.s3Region, access_key_id: settings.s3AccessKeyId,
     secret_access_key: settings.s3SecretAccessKey, prefix: settings.s3Prefix ?? '', dir: setup.archiveDir,

@@ -1,1 +1,2 @@
-export {};
+export { apiCommand } from './commands/api.ts';
+export { workerCommand } from './commands/worker.ts';

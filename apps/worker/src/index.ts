@@ -1,1 +1,1 @@
-export { startWorker, UnfitRedis, type RunningWorker, type WorkerSetup } from './worker.ts';
+export { startWorker, UnfitRedis, type RunningWorker, type WorkerPorts, type WorkerSetup } from './worker.ts';

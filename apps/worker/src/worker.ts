@@ -11,7 +11,7 @@ import {
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { createAnswerJudge } from '@treadle/judgement';
-import { createModelGateway } from '@treadle/models';
+import { createModelGateway, type ClosableModelGateway } from '@treadle/models';
 import { consumeJobs, queueDepths, turnJobs } from '@treadle/queue';
 import { connectRedis, createRedisClock, createRunStore, inspectRedis, type RedisClock } from '@treadle/run-store';
 import { createMetrics, observeEvent, watchEventLoop, type Logger, type Metrics } from '@treadle/telemetry';
@@ -36,7 +36,12 @@ export interface WorkerSetup {
   /** The worker's name in events. */
   readonly name: string;
   readonly poisonLimit: number;
+  /** Puts something between the worker and what it works with: tests break it there. */
+  readonly decorate?: (ports: WorkerPorts) => WorkerPorts;
 }
+
+/** What a worker works with. */
+export interface WorkerPorts { readonly store: RunStore; readonly archive: Archive; readonly models: ClosableModelGateway; readonly tools: OpenToolRunner }
 
 export interface RunningWorker {
   readonly metrics: Metrics;
@@ -53,15 +58,19 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const redis = connectRedis(setup.redisUrl, { role: 'command', onError });
   await checkRedis(redis, logger);
   const clock = await createRedisClock(redis);
-  const store = createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards, graceMs });
-  const { archive, description } = openArchive({
+  const opened = openArchive({
     bucket: settings.s3Bucket, endpoint: settings.s3Endpoint, region: settings.s3Region, access_key_id: settings.s3AccessKeyId,
     secret_access_key: settings.s3SecretAccessKey, prefix: settings.s3Prefix ?? '', dir: setup.archiveDir,
   });
   const metrics = createMetrics();
-  const tools = createToolRunner({ functions: functionTools(setup.config), mcpServers: mcpServers(setup.config), policies: toolPolicies(setup.config) });
+  const { store, archive, models, tools } = (setup.decorate ?? ((ports) => ports))({
+    store: createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards, graceMs }),
+    archive: opened.archive,
+    models: createModelGateway({ connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock }),
+    tools: createToolRunner({ functions: functionTools(setup.config), mcpServers: mcpServers(setup.config), policies: toolPolicies(setup.config) }),
+  });
+  const { description } = opened;
   const held = new HeldRuns(store);
-  const models = createModelGateway({ connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock });
   const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics });
   const archiving = { store, archive, options: archiveOptions(settings) };
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
@@ -80,10 +89,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   return { metrics, problems: () => problemsOf(redis), drain: (timeoutMs) => drain(pool, timeoutMs) };
 }
 
-interface Parts {
-  readonly store: RunStore; readonly clock: RedisClock; readonly archive: Archive; readonly tools: OpenToolRunner; readonly models: ReturnType<typeof createModelGateway>;
-  readonly held: HeldRuns; readonly metrics: Metrics;
-}
+interface Parts extends WorkerPorts { readonly clock: RedisClock; readonly held: HeldRuns; readonly metrics: Metrics }
 
 function connectionsOf(config: LoadedConfig) {
   return Object.fromEntries(Object.entries(modelConnections(config)).map(([name, { api_key, ...connection }]) =>
@@ -217,7 +223,7 @@ async function problemsOf(redis: Redis): Promise<string[]> {
 
 interface Pool {
   readonly redis: Redis; readonly consumer: ReturnType<typeof consumeJobs>; readonly ticks: Ticks; readonly held: HeldRuns; readonly tools: OpenToolRunner;
-  readonly models: ReturnType<typeof createModelGateway>; readonly stopWatching: () => void;
+  readonly models: ClosableModelGateway; readonly stopWatching: () => void;
 }
 
 async function drain(pool: Pool, limitMs: number): Promise<void> {

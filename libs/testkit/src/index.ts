@@ -15,3 +15,5 @@ export {
 } from './s3/index.ts';
 export { runStoreConformance, type JobUnderTest, type RunStoreUnderTest } from './conformance/index.ts';
 export { startRedis, type RedisServer, type RedisServerOptions } from './redis/index.ts';
+export { apiPoints, crashingDirectory, crashingPorts, crashPoints, openArmed, type Armed, type Arming, type CrashingPorts, type CrashPoint } from './crash/index.ts';
+export { startTcpProxy, type TcpProxy } from './proxy/index.ts';

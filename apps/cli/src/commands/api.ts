@@ -1,15 +1,16 @@
 /** `treadle api`: one API process, configured by the environment alone. */
-import { startApi, UnfitApi } from '@treadle/api';
+import { startApi, UnfitApi, type ApiSetup } from '@treadle/api';
 import { createLogger } from '@treadle/telemetry';
 import { CommandFailed, exitCodes, loadSetup, portTaken } from '../setup.ts';
 import { tellParent, untilStopped } from './until-stopped.ts';
 
-export async function apiCommand(): Promise<number> {
+/** `decorate` is for tests, which start this very process with something between it and its store. */
+export async function apiCommand(_args: readonly string[] = [], decorate?: ApiSetup['decorate']): Promise<number> {
   const { settings, config, secrets } = await loadSetup(process.env);
   if (settings.redisUrl === null) throw new CommandFailed(exitCodes.badUsage, ['REDIS_URL: expected to be set (treadle up starts a Redis of its own)']);
   const stopped = untilStopped();
   const logger = createLogger({ level: settings.logLevel, name: process.env.TREADLE_PROCESS ?? 'api', secrets });
-  const starting = startApi({ settings, config, logger, redisUrl: settings.redisUrl, archiveDir: settings.archiveDir ?? '.treadle/archive' }).catch((error: unknown) => {
+  const starting = startApi({ settings, config, logger, redisUrl: settings.redisUrl, archiveDir: settings.archiveDir ?? '.treadle/archive', ...(decorate === undefined ? {} : { decorate }) }).catch((error: unknown) => {
     if (error instanceof UnfitApi) throw new CommandFailed(exitCodes.badUsage, error.message.split('\n'));
     throw portTaken('PORT', settings.port, error as NodeJS.ErrnoException);
   });

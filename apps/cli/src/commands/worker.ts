@@ -5,11 +5,12 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { createLogger, type Logger } from '@treadle/telemetry';
-import { startWorker, UnfitRedis, type RunningWorker } from '@treadle/worker';
+import { startWorker, UnfitRedis, type RunningWorker, type WorkerSetup } from '@treadle/worker';
 import { CommandFailed, exitCodes, loadSetup, portTaken } from '../setup.ts';
 import { tellParent, untilStopped } from './until-stopped.ts';
 
-export async function workerCommand(): Promise<number> {
+/** `decorate` is for tests, which start this very process with something between it and its ports. */
+export async function workerCommand(_args: readonly string[] = [], decorate?: WorkerSetup['decorate']): Promise<number> {
   const { settings, config, secrets } = await loadSetup(process.env);
   if (settings.redisUrl === null) throw new CommandFailed(exitCodes.badUsage, ['REDIS_URL: expected to be set (treadle up starts a Redis of its own)']);
   const name = process.env.TREADLE_PROCESS ?? 'worker';
@@ -22,7 +23,7 @@ export async function workerCommand(): Promise<number> {
   const { server, url } = await serveMetrics(() => worker, { host: settings.host, port: settings.metricsPort });
   const starting = startWorker({
     settings, config, logger, redisUrl: settings.redisUrl, archiveDir: settings.archiveDir ?? '.treadle/archive',
-    name: `${hostname()}-${process.pid}`, poisonLimit: settings.poisonLimit,
+    name: `${hostname()}-${process.pid}`, poisonLimit: settings.poisonLimit, ...(decorate === undefined ? {} : { decorate }),
   }).catch((error: unknown) => {
     if (error instanceof UnfitRedis) throw new CommandFailed(exitCodes.badUsage, [`REDIS_URL: ${error.message}`]);
     throw error;

@@ -1,0 +1,3 @@
+export { openArmed, type Armed, type Arming } from './armed.ts';
+export { apiPoints, crashPoints, type CrashPoint } from './points.ts';
+export { crashingDirectory, crashingPorts, type CrashingPorts } from './ports.ts';

@@ -1,0 +1,85 @@
+/**
+ * A TCP proxy on 127.0.0.1 that breaks connections in the ways networks do.
+ *
+ * Owns: its listening socket and both ends of every connection through it. States: listening → closed.
+ *
+ * pass   bytes go through, each chunk after `delayMs`
+ * drop   bytes go nowhere, connections stay open, new ones too: what a partition looks like from inside
+ * refuse new connections are reset, those that are open are cut
+ */
+import { connect, createServer, type Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
+
+export interface TcpProxy {
+  readonly port: number;
+  /** Milliseconds that each chunk towards the client is held back; 0 = none. */
+  delay(ms: number): void;
+  /** Bytes vanish in both directions until `pass`. Connections that lost bytes are reset by `pass`: a stream with a hole is no stream. */
+  drop(): void;
+  refuse(): void;
+  pass(): void;
+  /** Cuts all connections now; new ones are taken. */
+  cut(): void;
+  /** Connections of clients, now. */
+  connections(): number;
+  close(): Promise<void>;
+}
+
+interface Pair { readonly client: Socket; readonly server: Socket; lost: boolean }
+
+/** Resolves when it listens. `port`: default any free one. */
+export async function startTcpProxy(target: { readonly port: number }, options: { readonly port?: number } = {}): Promise<TcpProxy> {
+  let mode: 'pass' | 'drop' | 'refuse' = 'pass';
+  let delayMs = 0;
+  const pairs = new Set<Pair>();
+
+  const listener = createServer((client) => {
+    if (mode === 'refuse') {
+      client.resetAndDestroy();
+      return;
+    }
+    const pair: Pair = { client, server: connect(target.port, '127.0.0.1'), lost: mode === 'drop' };
+    pairs.add(pair);
+    forward(pair, client, pair.server, () => 0);
+    forward(pair, pair.server, client, () => delayMs);
+  });
+
+  function forward(pair: Pair, from: Socket, to: Socket, delay: () => number): void {
+    from.setNoDelay(true);
+    from.on('data', (chunk) => {
+      if (mode === 'drop') pair.lost = true;
+      else if (delay() > 0) setTimeout(() => { if (to.writable) to.write(chunk); }, delay());
+      else to.write(chunk);
+    });
+    from.on('error', () => undefined);
+    from.on('close', () => {
+      pairs.delete(pair);
+      to.destroy();
+    });
+  }
+
+  const reset = (which: (pair: Pair) => boolean): void => {
+    for (const pair of [...pairs].filter(which)) {
+      pair.client.resetAndDestroy();
+      pair.server.destroy();
+    }
+  };
+
+  await new Promise<void>((resolve, reject) => {
+    listener.once('error', reject);
+    listener.listen(options.port ?? 0, '127.0.0.1', resolve);
+  });
+  return {
+    port: (listener.address() as AddressInfo).port,
+    delay: (ms) => { delayMs = ms; },
+    drop: () => { mode = 'drop'; },
+    refuse: () => { mode = 'refuse'; reset(() => true); },
+    pass: () => { mode = 'pass'; reset((pair) => pair.lost); },
+    cut: () => { reset(() => true); },
+    connections: () => pairs.size,
+    close: () => new Promise<void>((resolve) => {
+      reset(() => true);
+      listener.close(() => { resolve(); });
+    }),
+  };
+}

@@ -1,0 +1,57 @@
+/**
+ * R1 to R4: processes die by SIGKILL at every named point, three readers per run break at random, and nothing is lost, doubled or
+ * reordered. Runs of five turns with two calls each, half of them by a tool that takes an idempotency key.
+ */
+import { apiPoints, crashPoints, type CrashPoint } from '@treadle/testkit';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { problemsOf } from './checker.ts';
+import { chosenSeed, pick, randomFrom, scaled } from './random.ts';
+import { allEnded, historyOf, postRuns, readAll, startChaos, type ChaosStage } from './stage.ts';
+
+const perPoint = scaled({ small: 4, large: 42 });
+const points = Object.keys(crashPoints) as CrashPoint[];
+
+let stage: ChaosStage;
+beforeAll(async () => { stage = await startChaos(); });
+afterAll(async () => { await stage.stop(); });
+
+test('kill -9 at every point loses nothing, repeats nothing and reorders nothing', async () => {
+  const random = randomFrom(chosenSeed('kill points'));
+  const plan = points.flatMap((point) => Array.from({ length: perPoint }, (_, index) => ({ key: `${point}-${index}`, point, nth: nthOf(point, random) })));
+  // The API dies before there is a run; the model does not know the run's id. Both know the key.
+  for (const { key, point, nth } of plan) if (byKey.includes(point)) stage.armed.arm(key, { point, nth });
+  const posted = await postRuns(stage, plan.map(({ key }) => key));
+  const idOf = new Map(posted.map(({ key, id }) => [key, id]));
+  for (const { key, point, nth } of plan) if (!byKey.includes(point)) stage.armed.arm(idOf.get(key)!, { point, nth });
+
+  const ids = posted.map(({ id }) => id);
+  const readers = readAll(stage, ids, random);
+  await stage.workers.start(3);
+  await allEnded(stage, ids, scaled({ small: 240_000, large: 3_600_000 }));
+  await Promise.all(readers.map((reader) => reader.ended));
+
+  const fired = stage.armed.fired();
+  const history = await historyOf(stage, ids, readers, { planned: plan.map(({ point }) => point), fired: [...fired.values()] });
+  expect(problemsOf(history)).toEqual([]);
+  expect([...stage.workers.complaints, ...stage.api.complaints]).toEqual([]);
+  expect(unknownWithoutCause(history.runs, fired)).toEqual([]);
+  const broken = readers.reduce((sum, reader) => sum + reader.connections(), 0);
+  process.stdout.write(`kill points: ${ids.length} runs, ${fired.size} kills, ${stage.workers.ends() + stage.api.ends()} processes ended, ${broken} connections of ${readers.length} readers\n`);
+}, scaled({ small: 300_000, large: 3_700_000 }));
+
+const byKey: readonly CrashPoint[] = [...apiPoints, 'P6', 'P7', 'P8'];
+
+/** Some points are met once in a run's life, the others in each of its tool turns. */
+function nthOf(point: CrashPoint, random: () => number): number {
+  return [...apiPoints, 'P18a', 'P18b', 'P18c', 'P19a', 'P19b', 'P20a', 'P20b'].includes(point) ? 1 : 1 + pick(random, 3);
+}
+
+/** An unknown outcome stands only where a worker could have died between a begin and its result: neighbours of the run that killed it, too. */
+function unknownWithoutCause(runs: readonly { readonly id: string; readonly log: readonly string[] }[], fired: ReadonlyMap<string, CrashPoint>): string[] {
+  if (fired.size === 0) return [];
+  return runs.flatMap(({ id, log }) => {
+    const events = log.map((line) => JSON.parse(line) as { type: string; outcome?: string; tool_use_id?: string; turn_number: number; attempt?: number });
+    const takenOver = new Set(events.filter((event) => event.type === 'turn_start' && (event.attempt ?? 1) > 1).map((event) => event.turn_number));
+    return events.filter((event) => event.type === 'tool_result' && event.outcome === 'unknown' && !takenOver.has(event.turn_number)).map((event) => `${id} ${event.tool_use_id ?? ''}`);
+  });
+}

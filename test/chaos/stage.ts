@@ -1,0 +1,256 @@
+/**
+ * The stage of the chaos tests: API and worker processes that are put back when they die, a real Redis and an S3 server, each
+ * behind a proxy that can break, a strict model server, tools with a ledger outside of the product.
+ *
+ * Owns: everything it starts, and one folder. States: up → stopped (`stop`).
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createClient, type Client, type Run } from '@treadle/client';
+import {
+  openArmed, readLedger, reply, startModelServer, startRedis, startS3Server, startTcpProxy, text,
+  type Armed, type ChatBody, type LedgerLine, type ModelScript, type ModelServer, type RedisServer, type RedisServerOptions, type S3Server, type TcpProxy,
+} from '@treadle/testkit';
+import { startProcess, until, type Role } from '../e2e/processes.ts';
+import type { History, RunHistory } from './checker.ts';
+import { randomFrom, type Random } from './random.ts';
+import { startReader, type BreakingReader } from './reader.ts';
+
+export const usagePerReply = { input: 100, output: 10 } as const;
+/** Tool turns of the usual run; its answer is one more. */
+export const toolTurns = 4;
+
+export interface ChaosOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly redis?: RedisServerOptions;
+  readonly script?: ModelScript;
+  /** More of the configuration. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  readonly limits?: Readonly<Record<string, unknown>>;
+}
+
+export interface ChaosStage {
+  readonly dir: string;
+  readonly redis: RedisServer;
+  /** Between every process and Redis. */
+  readonly redisProxy: TcpProxy;
+  readonly s3: S3Server;
+  readonly s3Proxy: TcpProxy;
+  readonly model: ModelServer;
+  readonly armed: Armed;
+  readonly url: string;
+  readonly client: Client;
+  readonly workers: Fleet;
+  readonly api: Fleet;
+  ledger(): LedgerLine[];
+  /** One more API process, on a port of its own. */
+  moreApi(): Promise<Role>;
+  stop(): Promise<void>;
+}
+
+/** Processes of one kind, each put back as soon as it ends, until `stop`. */
+export interface Fleet {
+  readonly roles: readonly Role[];
+  /** Ends so far, by signal or of themselves. */
+  ends(): number;
+  /** What processes said that ended without having been told to. */
+  readonly complaints: readonly string[];
+  start(count: number): Promise<void>;
+  /** SIGTERM, and nothing is put back. */
+  stop(): Promise<void>;
+}
+
+function createFleet(begin: () => Promise<Role>): Fleet {
+  const roles: Role[] = [];
+  const complaints: string[] = [];
+  let ends = 0;
+  let stopping = false;
+  async function keep(): Promise<void> {
+    const role = await begin();
+    roles.push(role);
+    if (stopping) role.kill('SIGTERM');
+    void role.exited.then((code) => {
+      roles.splice(roles.indexOf(role), 1);
+      ends += 1;
+      // By SIGKILL the code is null: that is what tests do. Everything else nobody asked for.
+      if (code !== null && !stopping) complaints.push(`ended with ${code}: ${role.output().slice(-2000)}`);
+      if (/unhandled|uncaught|MaxListenersExceeded|InvariantBroken/i.test(role.output())) complaints.push(role.output().slice(-2000));
+      if (!stopping) keep().catch((error: unknown) => { if (!stopping) complaints.push(String(error)); });
+    });
+  }
+  return {
+    roles, complaints, ends: () => ends,
+    start: async (count) => { await Promise.all(Array.from({ length: count }, keep)); },
+    stop: async () => {
+      stopping = true;
+      const all = [...roles];
+      for (const role of all) role.kill('SIGTERM');
+      const bound = setTimeout(() => { for (const role of all) role.kill('SIGKILL'); }, 10_000);
+      await Promise.all(all.map((role) => role.exited));
+      clearTimeout(bound);
+    },
+  };
+}
+
+/** With one API process; workers are the test's to start. */
+export async function startChaos(options: ChaosOptions = {}): Promise<ChaosStage> {
+  const dir = mkdtempSync(join(tmpdir(), 'treadle-chaos-'));
+  const armed = openArmed(dir);
+  const [redis, s3, model] = await Promise.all([startRedis(options.redis), startS3Server(), startModelServer({ dialect: 'ollama', script: options.script ?? usualScript })]);
+  const redisProxy = await startTcpProxy({ port: redis.port });
+  const s3Proxy = await startTcpProxy({ port: Number(new URL(s3.endpoint).port) });
+  const configFile = join(dir, 'treadle.config.json');
+  writeFileSync(configFile, JSON.stringify(configOf(options, model.url, dir)));
+  const port = await freePort();
+  const env = {
+    REDIS_URL: `redis://127.0.0.1:${redisProxy.port}`, S3_BUCKET: s3.bucket, S3_ENDPOINT: `http://127.0.0.1:${s3Proxy.port}`, S3_REGION: 'x', S3_ACCESS_KEY_ID: 'a', S3_SECRET_ACCESS_KEY: 'b',
+    TREADLE_CONFIG: configFile, METRICS_PORT: '0', LOG_LEVEL: 'warn', TREADLE_LEASE_MS: '2000', WORKER_CONCURRENCY: '8', CHAOS_DIR: dir,
+    // Killing at random hits a run several times in a row; that poison is isolated is tested for itself.
+    TREADLE_POISON_LIMIT: '100', ...options.env,
+  };
+  const script = join(import.meta.dirname, 'role.ts');
+  const api = createFleet(() => startProcess('api', { ...env, PORT: String(port) }, script));
+  const workers = createFleet(() => startProcess('worker', env, script));
+  const more: Role[] = [];
+  await api.start(1);
+  const url = `http://127.0.0.1:${port}`;
+  return {
+    dir, redis, redisProxy, s3, s3Proxy, model, armed, url, api, workers, client: createClient({ url, reconnectMs: 50 }), ledger: () => readLedger(join(dir, 'ledger.jsonl')),
+    moreApi: async () => {
+      const role = await startProcess('api', { ...env, PORT: '0' }, script);
+      more.push(role);
+      return role;
+    },
+    stop: async () => {
+      for (const role of more) role.kill('SIGTERM');
+      await Promise.all([api.stop(), workers.stop(), ...more.map((role) => role.exited)]);
+      await Promise.all([model.close(), redisProxy.close(), s3Proxy.close()]);
+      await Promise.all([redis.stop(), s3.stop()]);
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function configOf(options: ChaosOptions, modelUrl: string, dir: string): Record<string, unknown> {
+  const tools = { command: process.execPath, args: [join(import.meta.dirname, 'chaos-tools.ts')], env: { LEDGER_FILE: join(dir, 'ledger.jsonl') }, trusted: true, concurrency: 50 };
+  return {
+    models: { small: { provider: 'ollama', model: 'fake', base_url: modelUrl, context_window: 32_768, max_output_tokens: 1024 } },
+    chains: { default: { models: ['small'] } },
+    mcp_servers: { t: tools },
+    tools: { 't/keyed_row': { effect: 'idempotent' } },
+    agents: { tester: { instructions: 'Test.', chain: 'default', tools: ['t/*'], limits: { max_turns: 60, ...options.limits } } },
+    ...options.config,
+  };
+}
+
+/** Four turns with a call without a key and one with a key each, then an answer. */
+export function usualScript(body: ChatBody) {
+  const results = (body.messages ?? []).filter((message) => message.role === 'tool').length;
+  const delivery = { delayMs: 20, chunkDelayMs: 3 };
+  const usage = { prompt: usagePerReply.input, output: usagePerReply.output };
+  if (results >= toolTurns * 2) return reply({ text: 'All rows are there, and that is all.', usage, pieces: 4 }, delivery);
+  const calls = [{ id: null, name: 't__row', args: { v: String(results) } }, { id: null, name: 't__keyed_row', args: { v: String(results) } }];
+  return reply({ text: 'I write two rows, one of them with a key.', pieces: 4, calls, usage }, delivery);
+}
+
+export { text };
+
+/** A port that was free a moment ago: the API is put back on the same one. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => { resolve(port); });
+    });
+  });
+}
+
+export interface Posted { readonly id: string; readonly key: string }
+
+/** Posts until there is an answer that says what became of it, as a client with a key does. */
+export async function post(url: string, key: string, body: object): Promise<{ readonly status: number; readonly id: string | null }> {
+  for (;;) {
+    try {
+      const response = await fetch(`${url}/v1/runs`, { method: 'POST', headers: { 'content-type': 'application/json', 'idempotency-key': key }, body: JSON.stringify(body), signal: AbortSignal.timeout(10_000) });
+      const answer = await response.json() as { id?: string };
+      if (response.status < 500) return { status: response.status, id: answer.id ?? null };
+    } catch {
+      // The API is away, or was killed in the middle.
+    }
+    await new Promise((resolve) => { setTimeout(resolve, 100); });
+  }
+}
+
+/** Posts `count` runs, each with a key of its own that also stands in its input. */
+export async function postRuns(stage: ChaosStage, keys: readonly string[]): Promise<Posted[]> {
+  const posted: Posted[] = [];
+  const rest = [...keys];
+  await Promise.all(Array.from({ length: 8 }, async () => {
+    for (let key = rest.shift(); key !== undefined; key = rest.shift()) {
+      const { status, id } = await post(stage.url, key, { agent: 'tester', input: `Write rows. [[${key}]]` });
+      if (id === null) throw new Error(`${key} was answered ${status}`);
+      posted.push({ id, key });
+    }
+  }));
+  return posted;
+}
+
+/** Three readers per run. */
+export function readAll(stage: ChaosStage, ids: readonly string[], random: Random): BreakingReader[] {
+  return ids.flatMap((id) => [1, 2, 3].map(() => startReader(stage.url, id, randomFrom(Math.floor(random() * 2 ** 32)))));
+}
+
+const ended = ['completed', 'expired', 'failed', 'cancelled'];
+
+/** Resolves when all runs have ended and are archived whole. */
+export async function allEnded(stage: ChaosStage, ids: readonly string[], timeoutMs: number): Promise<void> {
+  const open = new Set(ids);
+  await until(`all ${ids.length} runs end and are archived`, async () => {
+    for (const id of open) {
+      const run = await stage.client.run(id).catch(() => null);
+      if (run !== null && ended.includes(run.status) && (run as { archived_seq?: number }).archived_seq === run.last_seq) open.delete(id);
+      else if (open.size > 20) break;
+    }
+    return open.size === 0;
+  }, timeoutMs).catch(async (error: unknown) => {
+    const some = await Promise.all([...open].slice(0, 5).map(async (id) => JSON.stringify(await stage.client.run(id).catch(String)).slice(0, 1500)));
+    throw new Error(`${String(error)}: ${open.size} are left, such as\n${some.join('\n')}\n${[...stage.workers.complaints, ...stage.api.complaints].join('\n').slice(0, 4000)}`);
+  });
+}
+
+/** Reads everything that a history is made of. The processes go on. */
+export async function historyOf(stage: ChaosStage, ids: readonly string[], readers: readonly BreakingReader[], more: Partial<History> = {}): Promise<History> {
+  const runs: RunHistory[] = [];
+  for (const id of ids) runs.push(await runHistory(stage, id, readers.filter((reader) => reader.run_id === id)));
+  return { runs, ledger: stage.ledger(), keyedTools: ['keyed_row'], readTools: ['look'], refused: stage.model.violations, usagePerReply, planned: [], fired: [], ...more };
+}
+
+async function runHistory(stage: ChaosStage, id: string, readers: readonly BreakingReader[]): Promise<RunHistory> {
+  const run = await stage.client.run(id) as Run & { usage: { input_tokens: number; output_tokens: number } };
+  const response = await fetch(`${stage.url}/v1/runs/${id}/events`, { headers: { accept: 'application/x-ndjson' } });
+  if (!response.ok) throw new Error(`the log of ${id}: HTTP ${response.status}`);
+  const log = (await response.text()).split('\n').filter((line) => line !== '');
+  const replay = await stage.client.replay(id);
+  return {
+    id, status: run.status, stop_reason: run.stop_reason ?? null, usage: run.usage, log, replay, archived: archivedLog(stage.s3, id), seen: readers.map((reader) => reader.seen),
+  };
+}
+
+/** What the store of objects holds of a run, in order; segments may overlap. A seq with two different texts is told twice. */
+export function archivedLog(s3: S3Server, run_id: string): string[] {
+  const lines = new Map<number, string>();
+  const doubled: string[] = [];
+  for (const [key, bytes] of s3.objects) {
+    if (!key.includes(`runs/${run_id}/events/`)) continue;
+    for (const line of Buffer.from(bytes).toString().split('\n').filter((each) => each !== '')) {
+      const { seq } = JSON.parse(line) as { seq: number };
+      if (lines.has(seq) && lines.get(seq) !== line) doubled.push(line);
+      lines.set(seq, line);
+    }
+  }
+  return [...[...lines].sort(([a], [b]) => a - b).map(([, line]) => line), ...doubled];
+}
