@@ -170,6 +170,7 @@ export class Worker {
       appendMany: (appends) => this.#write(() => real.appendMany(appends)),
       watch: (requests) => real.watch(requests),
       handBack: (claim) => real.handBack(claim),
+      recount: (claims, by) => real.recount(claims, by),
       finished: (run_id) => real.finished(run_id),
     };
     return {

@@ -53,21 +53,32 @@ export async function executeTurn(deps: TurnDeps, job: { readonly run_id: string
   const onLease = (): void => hold.hold.abort('lease');
   lease.addEventListener('abort', onLease, { once: true });
   deps.held.add(hold.hold);
-  const timer = new TurnTimer(deps, hold.hold);
+  let timer: TurnTimer | null = null;
   try {
     if (lease.aborted) onLease();
+    await quarantined(deps, hold);
+    timer = new TurnTimer(deps, hold.hold);
     return await loop(deps, hold, timer);
   } catch (error) {
     // A run is not to blame for a store that cannot be reached. Whatever else is thrown counts: it would be thrown again.
     if (error instanceof StoreAway) await handBackSoon(deps, hold.hold);
     throw error;
   } finally {
-    timer.stop();
+    timer?.stop();
+    deps.held.quarantine.leave(hold.hold);
     deps.held.delete(hold.hold);
     lease.removeEventListener('abort', onLease);
     // Whatever still runs for this delivery ends with it.
     hold.hold.abort('done');
   }
+}
+
+/** A run on its last chance is tried while no other run here can be blamed. A limit of one would make every run such a one. */
+async function quarantined(deps: TurnDeps, { hold, claimed }: Held): Promise<void> {
+  const { quarantine } = deps.held;
+  const lastChance = claimed.deliveries === deps.limits.poison && deps.limits.poison > 1;
+  if (lastChance) await quarantine.enter(hold, () => deps.held.all);
+  else await quarantine.admit(hold);
 }
 
 /** Best effort, and late is harmless: the script is fenced. */

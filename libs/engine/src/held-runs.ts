@@ -3,18 +3,22 @@
  * shard, so a cancel or a fence reaches a ten-minute tool within about a second.
  */
 import type { RunHold } from './hold.ts';
+import { Quarantine } from './quarantine.ts';
 import type { TurnStore } from './ports/run-store.ts';
 
 export class HeldRuns {
+  readonly quarantine: Quarantine;
   readonly #holds = new Set<RunHold>();
   readonly #store: TurnStore;
   #draining = false;
 
   constructor(store: TurnStore) {
     this.#store = store;
+    this.quarantine = new Quarantine(store);
   }
 
   get size(): number { return this.#holds.size; }
+  get all(): readonly RunHold[] { return [...this.#holds]; }
 
   add(hold: RunHold): void {
     this.#holds.add(hold);

@@ -17,6 +17,7 @@ export { executeTurn, type DeliveryLimits, type TurnDeps, type TurnOutcome } fro
 export { finishRun } from './finish-run.ts';
 export { LogFollowers } from './follow-log.ts';
 export { HeldRuns } from './held-runs.ts';
+export { Quarantine } from './quarantine.ts';
 export { IncrementWriter, type IncrementOptions } from './increments.ts';
 export { LogGap, readLog, wholeLog, type LogDeps, type LogEntry } from './read-log.ts';
 export { foldLog, replayRun, type ReplayReport } from './replay-run.ts';

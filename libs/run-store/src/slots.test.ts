@@ -47,7 +47,9 @@ test('all keys that one script names or touches lie in one slot', async () => {
   await store.appendMany([{ claim, expected_seq: 2, commit_id: 'c', events: ['{}'], last_ts: 3, inbox_seen: 0 }]);
   await store.watch([{ claim, inbox_seen: 0 }]);
   await store.command({ run_id: later, command_id: 'x', command: { type: 'cancel' }, not_after_ms: Date.now() + 60_000 });
-  await store.handBack(await claimRun(store, lost, 1));
+  const handed = await claimRun(store, lost, 1);
+  await store.recount([handed], -1);
+  await store.handBack(handed);
   await store.commit(commitOf(claim, 3, { type: 'end' }, 'completed'));
   await redis.del(`{slots:01}:turns:${run_id}-finish`);
   await store.pump(1, { limit: 10, grace_ms: 0 });

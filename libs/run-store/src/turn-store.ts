@@ -57,6 +57,12 @@ export function createTurnStore(parts: StoreParts): TurnStore {
     handBack: async ({ run_id, epoch, claim_id }) => {
       await run('hand_back', { keys: keys.run(run_id), args: [JSON.stringify({ epoch, claim_id })] });
     },
+    recount: async (claims, by) => {
+      await Promise.all([...byShard(claims.map((held) => ({ claim: held }))).values()].map(async (group) => {
+        const held = group.map(({ request }) => request.claim);
+        await run('recount', { keys: held.map(({ run_id }) => keys.ctl(run_id)), args: [JSON.stringify(held.map(({ epoch, claim_id }) => ({ epoch, claim_id }))), by] });
+      }));
+    },
     finished: async (run_id) => {
       const shard = shardOf(run_id);
       const spellings = [keys.sessionSpelling(shard), keys.sessionQueueSpelling(shard), keys.ctlSpelling(shard)];

@@ -246,6 +246,8 @@ export interface TurnStore {
   watch(requests: readonly WatchRequest[]): Promise<readonly WatchReply[]>;
   /** The delivery ends without a decision and does not count as one that died. The job itself is handed back by the queue. */
   handBack(claim: Claim): Promise<void>;
+  /** Adds `by` to the count of deliveries that died, for the claims that still hold: a run that cannot be to blame is excused. */
+  recount(claims: readonly Claim[], by: 1 | -1): Promise<void>;
   /** The last duty of an ended run: its session goes on to the next run, and it is taken out of `held`. Idempotent. */
   finished(run_id: string): Promise<void>;
 }

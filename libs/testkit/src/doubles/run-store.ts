@@ -53,6 +53,14 @@ export function createMemoryRunStore(): MemoryRunStore {
   let writes = 0;
   const protections: Protections = { claimCheck: true, claimId: true, expectedSeq: true, inboxCheck: true };
 
+  /** Null where the claim does not hold. */
+  function recount(held: Claim, by: number): Run | null {
+    const record = data.runs[held.run_id];
+    if (record?.epoch !== held.epoch || record.claim_id !== held.claim_id) return null;
+    record.deliveries = Math.max(0, record.deliveries + by);
+    return record;
+  }
+
   /** One atomic step: remembers what was before if anything changed. */
   function step<T>(act: () => T): Promise<T> {
     const before = JSON.stringify(data);
@@ -339,11 +347,10 @@ export function createMemoryRunStore(): MemoryRunStore {
       return { type: 'held', inbox: unseen(record, request.inbox_seen) };
     })),
     handBack: (held) => step(() => {
-      const record = run(held.run_id);
-      if (record === undefined || record.epoch !== held.epoch || record.claim_id !== held.claim_id) return;
-      record.claim_id = '';
-      record.deliveries = Math.max(0, record.deliveries - 1);
+      const record = recount(held, -1);
+      if (record !== null) record.claim_id = '';
     }),
+    recount: (claims, by) => step(() => { for (const held of claims) recount(held, by); }),
     finished: (run_id) => step(() => {
       const record = run(run_id);
       if (record === undefined || !isEnded(record.status)) return;

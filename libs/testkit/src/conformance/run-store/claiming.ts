@@ -95,4 +95,17 @@ export function claimTests(it: () => Driver): void {
     await it().store.handBack(claim);
     await it().commits(it().write(next.claim, 1, { type: 'job' }, { changes: noChanges, events: [eventText(2)] }));
   });
+
+  test('corrects the count of deliveries for claims that hold, and for no others', async () => {
+    const [one, other] = [await it().create(), await it().create()];
+    const old = (await it().claim(one)).claim;
+    const { claim } = await it().claim(one);
+    const beside = (await it().claim(other)).claim;
+    await it().store.recount([claim, beside], -1);
+    await it().store.recount([old], 1);
+    await it().store.recount([claim], 1);
+    await it().store.recount([beside], -1);
+    expect((await it().claim(one)).claimed.deliveries).toBe(3);
+    expect((await it().claim(other)).claimed.deliveries).toBe(1);
+  });
 }
