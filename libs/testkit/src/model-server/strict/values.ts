@@ -1,5 +1,24 @@
 /** The strict validator's rules about single values: strings, images, schema references. */
 
+export type Json = Readonly<Record<string, unknown>>;
+
+export function isObject(value: unknown): value is Json {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+export function isBlank(value: unknown): boolean {
+  return typeof value === 'string' && value.trim() === '';
+}
+
+export function isPositiveInteger(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) > 0;
+}
+
+/** Fields that the wire does not know. */
+export function fieldProblems(value: Json, known: ReadonlySet<string>, where: string): string[] {
+  return Object.keys(value).filter((key) => !known.has(key)).map((key) => `${where}: unknown field ${key}`);
+}
+
 /** Lone surrogates, in values and in keys. */
 export function surrogateProblems(value: unknown, path = 'body'): string[] {
   if (typeof value === 'string') return value.isWellFormed() ? [] : [`${path}: lone surrogate`];
@@ -10,14 +29,11 @@ export function surrogateProblems(value: unknown, path = 'body'): string[] {
   ]);
 }
 
-/** Base64 without a prefix, at most 5 MB each. */
-export function imageProblems(images: unknown, where: string): string[] {
-  if (!Array.isArray(images)) return [`${where}: images is not a list`];
-  return images.flatMap((image: unknown) => {
-    if (typeof image !== 'string' || image === '') return [`${where}: an image is not a string`];
-    if (image.length > 5 * 1024 * 1024) return [`${where}: image exceeds 5 MB maximum`];
-    return image.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(image) ? [] : [`${where}: an image is not base64`];
-  });
+/** Base64 without a prefix, at most 5 MB. */
+export function imageProblems(image: unknown, where: string): string[] {
+  if (typeof image !== 'string' || image === '') return [`${where}: an image is not a string`];
+  if (image.length > 5 * 1024 * 1024) return [`${where}: image exceeds 5 MB maximum`];
+  return image.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(image) ? [] : [`${where}: an image is not base64`];
 }
 
 /** References that lead nowhere. */

@@ -1,0 +1,23 @@
+/** The strict validator's rules about tools that a request offers, and about calls. */
+import { isObject, schemaProblems, type Json } from './values.ts';
+
+const legalName = /^[a-zA-Z0-9_-]{1,64}$/;
+
+export function nameProblems(name: unknown, where: string): string[] {
+  return typeof name === 'string' && legalName.test(name) ? [] : [`${where}: illegal tool name ${JSON.stringify(name)}`];
+}
+
+/** `read` finds name and schema in a tool as the wire writes it. */
+export function toolsProblems(tools: unknown, read: (tool: Json) => { readonly name: unknown; readonly schema: unknown }): string[] {
+  if (tools === undefined) return [];
+  if (!Array.isArray(tools)) return ['tools is not a list'];
+  const names = new Set<unknown>();
+  return tools.flatMap((tool: unknown, index) => {
+    const where = `tools[${index}]`;
+    const { name, schema } = read(isObject(tool) ? tool : {});
+    const twice = names.has(name) ? [`${where}: the name ${String(name)} is not unique`] : [];
+    names.add(name);
+    const shape = isObject(schema) && schema['type'] === 'object' ? [] : [`${where}: its parameters are not an object schema`];
+    return [...nameProblems(name, where), ...twice, ...shape, ...schemaProblems(schema, where)];
+  });
+}
