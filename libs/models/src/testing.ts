@@ -1,4 +1,6 @@
 /** Builders for the tests of this lib. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { ModelRequest, ToolDefinition } from '@treadle/core';
 import type { ModelOutcome } from '@treadle/engine';
 import { createModelGateway, type ClosableModelGateway, type ModelGatewayOptions } from './gateway.ts';
@@ -41,4 +43,31 @@ export function reasonOf(outcome: ModelOutcome): string {
   const { finish, calls, text } = outcome.reply;
   if (finish === 'length') return 'output_truncated';
   return calls.length === 0 && text.trim() === '' ? 'empty_response' : 'replied';
+}
+
+/** The wires there are, and how each is reached at a server's address. */
+export const wires = ['ollama', 'openai', 'anthropic'] as const;
+export type Wire = (typeof wires)[number];
+
+export function baseUrlOf(wire: Wire, server_url: string): string {
+  return wire === 'openai' ? `${server_url}/v1` : server_url;
+}
+
+export interface Answer { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: string }
+
+/** A server that answers everything with what it was last given: for refusals, where the request does not matter. */
+export async function startAnswering(): Promise<{ readonly url: string; readonly answerWith: (answer: Answer) => void; readonly close: () => Promise<void> }> {
+  let answer: Answer = { status: 500, headers: {}, body: 'nothing to answer with' };
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => response.writeHead(answer.status, answer.headers).end(answer.body));
+  });
+  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    answerWith: (next) => { answer = next; },
+    close: () => new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    }),
+  };
 }
