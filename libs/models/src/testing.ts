@@ -53,6 +53,42 @@ export function baseUrlOf(wire: Wire, server_url: string): string {
   return wire === 'openai' ? `${server_url}/v1` : server_url;
 }
 
+/** The beginning of a reply: its text so far, and no end. */
+export function textSoFar(wire: Wire, content: string): string {
+  switch (wire) {
+    case 'ollama': return `${JSON.stringify({ message: { role: 'assistant', content }, done: false })}\n`;
+    case 'openai': return frame({ choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }] });
+    case 'anthropic': return [
+      named({ type: 'message_start', message: { usage: { input_tokens: 12, output_tokens: 1 } } }), named({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } }), moreText(wire, content),
+    ].join('');
+  }
+}
+
+/** What may follow it. */
+export function moreText(wire: Wire, text: string): string {
+  return wire === 'anthropic' ? named({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } }) : textSoFar(wire, text);
+}
+
+/** Its end. */
+export function endOfText(wire: Wire): string {
+  switch (wire) {
+    case 'ollama': return `${JSON.stringify({ message: { role: 'assistant', content: '' }, done: true, done_reason: 'stop' })}\n`;
+    case 'openai': return `${frame({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}data: [DONE]\n\n`;
+    case 'anthropic': return [
+      named({ type: 'content_block_stop', index: 0 }), named({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 9 } }), named({ type: 'message_stop' }),
+    ].join('');
+  }
+}
+
+/** One server-sent event, without and with its name. */
+export function frame(data: unknown): string {
+  return `data: ${JSON.stringify(data)}\n\n`;
+}
+
+export function named(data: { readonly type: string; readonly [field: string]: unknown }): string {
+  return `event: ${data.type}\n${frame(data)}`;
+}
+
 export interface Answer { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: string }
 
 /** A server that answers everything with what it was last given: for refusals, where the request does not matter. */

@@ -34,6 +34,7 @@ export interface AnthropicRequest {
   readonly system?: string;
   readonly messages: readonly AnthropicMessage[];
   readonly tools?: readonly AnthropicTool[];
+  readonly tool_choice?: { readonly type: 'none' };
   readonly stream: true;
 }
 
@@ -46,9 +47,17 @@ export function render(request: ModelRequest): AnthropicRequest {
     model: model.model, max_tokens: model.max_output_tokens,
     ...(system.trim() === '' ? {} : { system }),
     messages: framed(merged(messages, how)),
-    ...(tools.length === 0 ? {} : { tools: tools.map(renderTool) }),
+    ...offered(tools, messages, how.names),
     stream: true,
   };
+}
+
+/** A conversation with calls is refused where no tools are named: then theirs are, and none may be called. */
+function offered(tools: readonly ToolDefinition[], messages: readonly Message[], names: WireNames): Pick<AnthropicRequest, 'tools' | 'tool_choice'> {
+  if (tools.length > 0) return { tools: tools.map(renderTool) };
+  const called = new Set(messages.flatMap((message) => (message.role === 'assistant' ? message.calls.map((call) => wireName(call.tool_name, names)) : [])));
+  if (called.size === 0) return {};
+  return { tools: [...called].map((name) => ({ name, description: 'No longer there.', input_schema: { type: 'object', properties: {} } })), tool_choice: { type: 'none' } };
 }
 
 interface Rendering { readonly names: WireNames; readonly images: boolean; readonly origin: Origin }
