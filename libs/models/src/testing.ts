@@ -1,7 +1,7 @@
 /** Builders for the tests of this lib. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { ModelRequest, ToolDefinition } from '@treadle/core';
+import type { Message, ModelRequest, ToolDefinition } from '@treadle/core';
 import type { ModelOutcome } from '@treadle/engine';
 import { createModelGateway, type ClosableModelGateway, type ModelGatewayOptions } from './gateway.ts';
 import type { ModelConnection } from './provider.ts';
@@ -107,3 +107,20 @@ export async function startAnswering(): Promise<{ readonly url: string; readonly
     }),
   };
 }
+
+const png = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3, 4]).toString('base64');
+
+/** A conversation with one of everything: ids and names that no wire takes, an error, what the host says, an image. */
+export const talk: readonly Message[] = [
+  { role: 'user', content: 'Add 1 and 2' },
+  {
+    role: 'assistant', text: '', thinking: 'hm, let me think', model: 'small', provider_data: null,
+    calls: [{ tool_use_id: 'call_t1_0', tool_name: 'math/add', tool_input: { x: 1 } }, { tool_use_id: 'functions.invented:1', tool_name: 'invented.tool/ü', tool_input: {} }],
+  },
+  { role: 'tool', tool_use_id: 'call_t1_0', tool_name: 'math/add', content: '3', is_error: false },
+  { role: 'tool', tool_use_id: 'functions.invented:1', tool_name: 'invented.tool/ü', content: 'no such tool', is_error: true },
+  { role: 'host', note: 'steer', content: 'in French' },
+  { role: 'host', note: 'reask', content: 'Answer, please.' },
+  { role: 'assistant', text: 'Trois. \n', thinking: '', model: 'small', calls: [] },
+  { role: 'user', content: [{ type: 'text', text: 'see' }, { type: 'image', media_type: 'image/jpeg', data: png }, { type: 'text', text: 'there' }] },
+];
