@@ -57,7 +57,22 @@ export interface Provider {
   /** What a model's `provider` says. */
   readonly name: string;
   call(call: ProviderCall): Promise<ProviderOutcome>;
+  /** What its server says of a model, without asking the model anything; absent where there is no server. Keeps P2 and P3. */
+  served?(question: ServedQuestion): Promise<Served>;
 }
+
+export interface ServedQuestion extends Pick<ProviderCall, 'connection' | 'signal' | 'fetch' | 'nowMs'> {
+  /** The provider's own name for it. */
+  readonly model: string;
+}
+
+export type Served =
+  | { readonly type: 'served' }
+  /** `others`: what there is instead. */
+  | { readonly type: 'not_served'; readonly others: readonly string[] }
+  /** The server answers, and does not tell. */
+  | { readonly type: 'untold' }
+  | { readonly type: 'failed'; readonly failure: ProviderFailure };
 
 /** Providers by name. */
 export type ProviderRegistry = Readonly<Record<string, Provider>>;

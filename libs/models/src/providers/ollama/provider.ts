@@ -5,9 +5,10 @@
  */
 import { Ollama, type ChatRequest } from 'ollama/browser';
 import { refusing } from '../../http/refusal.ts';
-import { noUserMessage, type Provider, type ProviderCall, type ProviderOutcome } from '../../provider.ts';
+import { noUserMessage, type Provider, type ProviderCall, type ProviderOutcome, type Served, type ServedQuestion } from '../../provider.ts';
 import { classifyFailure } from '../../failure/classify.ts';
 import type { Stage } from '../../failure/transport.ts';
+import { listedModel } from '../../http/listed-models.ts';
 import { EarlyEnd } from '../../http/stream-fault.ts';
 import { asksSomething } from '../../request/words.ts';
 import { fillsWindow } from '../../request/window.ts';
@@ -15,7 +16,7 @@ import { wholeLines } from './lines.ts';
 import { render } from './render.ts';
 import { createReplyCollector } from './reply.ts';
 
-export const ollama: Provider = { name: 'ollama', call: callOllama };
+export const ollama: Provider = { name: 'ollama', call: callOllama, served: servedByOllama };
 
 async function callOllama(call: ProviderCall): Promise<ProviderOutcome> {
   // Ollama answers such a request with `done_reason: "load"` and nothing else, and would for ever.
@@ -61,4 +62,13 @@ function guarded(call: ProviderCall, onHeaders: () => void): typeof fetch {
     onHeaders();
     return response.body === null ? response : new Response(wholeLines(response.body), { status: response.status, headers: response.headers });
   };
+}
+
+/** Ollama lists a model with its tag, and takes `latest` for one that is named without. */
+function servedByOllama(question: ServedQuestion): Promise<Served> {
+  const { api_key } = question.connection;
+  return listedModel({
+    path: '/api/tags', headers: api_key === undefined ? {} : { authorization: `Bearer ${api_key}` }, list: 'models', name: 'name',
+    means: (listed, asked) => listed === asked || listed === `${asked}:latest`,
+  }, question);
 }

@@ -4,13 +4,14 @@
  */
 import OpenAI from 'openai';
 import { withHeaders } from '../../http/headers.ts';
+import { listedModel } from '../../http/listed-models.ts';
 import { streamedCall } from '../../http/streamed-call.ts';
-import { noUserMessage, type Provider, type ProviderCall, type ProviderOutcome } from '../../provider.ts';
+import { noUserMessage, type Provider, type ProviderCall, type ProviderOutcome, type Served, type ServedQuestion } from '../../provider.ts';
 import { asksSomething } from '../../request/words.ts';
 import { render } from './render.ts';
 import { createReplyCollector } from './reply.ts';
 
-export const openai: Provider = { name: 'openai', call: callOpenai };
+export const openai: Provider = { name: 'openai', call: callOpenai, served: servedByOpenai };
 
 async function callOpenai(call: ProviderCall): Promise<ProviderOutcome> {
   const { request, connection } = call;
@@ -33,4 +34,9 @@ function client(baseURL: string, fetch: typeof globalThis.fetch): OpenAI {
 
 function isVendorsOwn(base_url: string): boolean {
   return /^https:\/\/([\w-]+\.)*(openai\.com|openai\.azure\.com)(:\d+)?(\/|$)/.test(base_url);
+}
+
+function servedByOpenai(question: ServedQuestion): Promise<Served> {
+  const { api_key } = question.connection;
+  return listedModel({ path: '/models', headers: api_key === undefined ? {} : { authorization: `Bearer ${api_key}` }, list: 'data', name: 'id' }, question);
 }
