@@ -1,4 +1,5 @@
 /** The strict validator's rules about single values: strings, images, schema references. */
+import { imageSize } from 'image-size';
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -34,6 +35,26 @@ export function imageProblems(image: unknown, where: string): string[] {
   if (typeof image !== 'string' || image === '') return [`${where}: an image is not a string`];
   if (image.length > 5 * 1024 * 1024) return [`${where}: image exceeds 5 MB maximum`];
   return image.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(image) ? [] : [`${where}: an image is not base64`];
+}
+
+/** Of an image that is good base64: what it really is, and that no side is longer than `most` pixels. */
+export function pictureProblems(image: string, { mediaType, most, where }: { readonly mediaType: string; readonly most: number; readonly where: string }): string[] {
+  const found = pictureOf(Buffer.from(image, 'base64'));
+  if (found === null) return [`${where}: Could not process image`];
+  const { type, width, height } = found;
+  return [
+    ...(mediaType === `image/${type === 'jpg' ? 'jpeg' : type}` ? [] : [`${where}: it is said to be ${mediaType}, but is ${type}`]),
+    ...(Math.max(width, height) > most ? [`${where}: image dimensions exceed max allowed size: ${most} pixels`] : []),
+  ];
+}
+
+function pictureOf(bytes: Buffer): { readonly type: string; readonly width: number; readonly height: number } | null {
+  try {
+    const { type = '', width, height } = imageSize(bytes);
+    return ['png', 'jpg', 'gif', 'webp'].includes(type) ? { type, width, height } : null;
+  } catch {
+    return null;
+  }
 }
 
 /** References that lead nowhere. */

@@ -1,6 +1,6 @@
 /** What a strict server refuses of a single content block. */
 import { nameProblems } from '../../strict/tools.ts';
-import { fieldProblems, imageProblems, isBlank, isObject, type Json } from '../../strict/values.ts';
+import { fieldProblems, imageProblems, isBlank, isObject, pictureProblems, type Json } from '../../strict/values.ts';
 import { isSealedBy, signatureOf } from './signature.ts';
 
 export interface BlockPlace {
@@ -37,10 +37,12 @@ function textProblems({ text }: Json, { where }: BlockPlace): string[] {
   return isBlank(text) ? [`${where}: empty text`] : [];
 }
 
-function sourceProblems({ source }: Json, place: BlockPlace): string[] {
-  if (!isObject(source) || source['type'] !== 'base64') return [`${place.where}: an image is not base64`];
-  if (!['image/png', 'image/jpeg', 'image/gif', 'image/webp'].includes(String(source['media_type']))) return [`${place.where}: unknown media_type`];
-  return imageProblems(source['data'], place.where);
+function sourceProblems({ source }: Json, { where, images }: BlockPlace): string[] {
+  if (!isObject(source) || source['type'] !== 'base64') return [`${where}: an image is not base64`];
+  const { media_type: mediaType, data } = source;
+  if (typeof mediaType !== 'string' || !['image/png', 'image/jpeg', 'image/gif', 'image/webp'].includes(mediaType)) return [`${where}: unknown media_type`];
+  const problems = imageProblems(data, where);
+  return problems.length > 0 ? problems : pictureProblems(String(data), { mediaType, most: images > 20 ? 2000 : 8000, where });
 }
 
 function useProblems({ id, name, input }: Json, { where }: BlockPlace): string[] {

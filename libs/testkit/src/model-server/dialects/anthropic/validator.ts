@@ -1,6 +1,6 @@
 /** What a strict server of this wire refuses, as a pure function of the request. */
 import { pairingProblems, type Step } from '../../strict/pairing.ts';
-import { toolsProblems } from '../../strict/tools.ts';
+import { choiceProblems, toolsProblems } from '../../strict/tools.ts';
 import { fieldProblems, isBlank, isObject, isPositiveInteger, surrogateProblems, type Json } from '../../strict/values.ts';
 import type { ChatBody } from '../dialect.ts';
 import { blockProblems } from './blocks.ts';
@@ -16,12 +16,19 @@ export function problems(body: ChatBody): readonly string[] {
     ...(isPositiveInteger(body['max_tokens']) ? [] : ['max_tokens is missing']),
     ...(Array.isArray(messages) ? messagesProblems(messages, body) : ['messages is not a list']),
     ...systemProblems(body['system'], body.model ?? ''),
-    ...toolsProblems(body['tools'], ({ name, input_schema: schema }) => ({ name, schema })),
+    ...toolsProblems(body['tools'], toolOf),
     ...(body['tool_choice'] !== undefined && body['tools'] === undefined ? ['tool_choice without tools'] : []),
     ...cacheProblems(body),
     ...fieldProblems(body, settings, 'body'),
     ...surrogateProblems(body),
   ];
+}
+
+const toolFields = new Set(['name', 'description', 'input_schema', 'type', 'cache_control', 'strict']);
+
+function toolOf(tool: Json, where: string): { readonly name: unknown; readonly schema: unknown; readonly problems: readonly string[] } {
+  const { name, input_schema: schema } = tool;
+  return { name, schema, problems: [...choiceProblems(schema, where), ...fieldProblems(tool, toolFields, where)] };
 }
 
 function systemProblems(system: unknown, model: string): string[] {
@@ -49,6 +56,7 @@ function messagesProblems(messages: readonly unknown[], body: ChatBody): string[
     ...messages.flatMap((message, index) => messageProblems(message, { index, images, model: body.model ?? '' })),
     ...pairingProblems(stepsOf(messages)),
     ...endProblems(messages),
+    ...thinkingProblems(messages, body['thinking']),
     ...(used && !(Array.isArray(body['tools']) && body['tools'].length > 0) ? ['there are calls, but no tools'] : []),
   ];
 }
@@ -78,6 +86,18 @@ function endProblems(messages: readonly Json[]): string[] {
     ...(typeof text === 'string' && text.trim() !== '' && text !== text.trimEnd() ? ['the last text of the assistant ends in whitespace'] : []),
     ...(messages.at(-1)?.['role'] === 'assistant' ? ['the last message is the assistant\'s: prefill is not supported'] : []),
   ];
+}
+
+/**
+ * With thinking on for every reply, the assistant's message that the last results belong to begins with its thought. (A model that
+ * decides itself whether it thinks, `adaptive`, asks for none.)
+ */
+function thinkingProblems(messages: readonly Json[], thinking: unknown): string[] {
+  if (!isObject(thinking) || thinking['type'] !== 'enabled') return [];
+  const answers = messages.at(-1);
+  const asked = messages.at(-2);
+  if (answers === undefined || asked === undefined || !blocksOf(answers).some(({ type }) => type === 'tool_result')) return [];
+  return ['thinking', 'redacted_thinking'].includes(String(blocksOf(asked)[0]?.['type'])) ? [] : ['a final assistant message must start with a thinking block'];
 }
 
 /** Results count only in the message right behind the calls, before anything else in it. */

@@ -3,7 +3,7 @@
  * compatible with it, together.
  */
 import { pairingProblems, type Step } from '../../strict/pairing.ts';
-import { nameProblems, toolsProblems } from '../../strict/tools.ts';
+import { choiceProblems, nameProblems, toolsProblems } from '../../strict/tools.ts';
 import { fieldProblems, imageProblems, isBlank, isObject, isPositiveInteger, surrogateProblems, type Json } from '../../strict/values.ts';
 import type { ChatBody } from '../dialect.ts';
 
@@ -25,11 +25,16 @@ export function problems(body: ChatBody): readonly string[] {
   return [
     ...(typeof body.model === 'string' && body.model !== '' ? [] : ['model is missing']),
     ...(Array.isArray(messages) ? messagesProblems(messages) : ['messages is not a list']),
-    ...toolsProblems(body['tools'], (tool) => tool['type'] === 'function' ? { name: inside(tool)['name'], schema: inside(tool)['parameters'] } : { name: undefined, schema: undefined }),
+    ...toolsProblems(body['tools'], toolOf),
     ...settingsProblems(body),
     ...fieldProblems(body, settings, 'body'),
     ...surrogateProblems(body),
   ];
+}
+
+function toolOf(tool: Json, where: string): { readonly name: unknown; readonly schema: unknown; readonly problems: readonly string[] } {
+  const { name, parameters: schema } = inside(tool);
+  return { name, schema, problems: [...(tool['type'] === 'function' ? [] : [`${where}: not of the type function`]), ...choiceProblems(schema, where)] };
 }
 
 function settingsProblems(body: ChatBody): string[] {
@@ -79,7 +84,7 @@ function partProblems(part: unknown, role: string, where: string): string[] {
   if (part['type'] === 'text') return typeof part['text'] !== 'string' ? [`${where}: its text is not a string`] : isBlank(part['text']) ? [`${where}: empty text`] : [];
   if (part['type'] !== 'image_url' || role !== 'user') return [`${where}: unknown part`];
   const url = isObject(part['image_url']) ? part['image_url']['url'] : undefined;
-  const inline = typeof url === 'string' ? /^data:image\/(?:png|jpeg|gif|webp);base64,(.*)$/s.exec(url)?.[1] : undefined;
+  const inline = typeof url === 'string' && /^data:image\/(?:png|jpeg|gif|webp);base64,/.test(url) ? url.slice(url.indexOf(',') + 1) : undefined;
   return inline === undefined ? [`${where}: an image is not a data URL of a known type`] : imageProblems(inline, where);
 }
 
