@@ -96,17 +96,20 @@ function blocksOf(message: Message, how: Rendering): readonly AnthropicBlock[] {
   }
 }
 
-/** With its thinking where that is the asked model's own and nothing of the reply has changed since; else text, then calls. */
+/**
+ * With its thinking where that is the asked model's own and nothing of the reply has changed since; else text, then calls. What a
+ * model said behind a call goes in front of it: between a call and its result nothing may stand.
+ */
 function assistantBlocks(message: Extract<Message, { role: 'assistant' }>, { names, origin }: Rendering): readonly AnthropicBlock[] {
   const calls = message.calls.map((call): AnthropicToolUse => ({
     type: 'tool_use', id: wireId(call.tool_use_id, longestId), name: wireName(call.tool_name, names), input: call.tool_input,
   }));
   const layout = laidOut(message, origin);
   if (layout === null) return [...textBlocks(message.text), ...calls];
-  return layout.flatMap((block): readonly AnthropicBlock[] => {
+  return [...layout.flatMap((block): readonly AnthropicBlock[] => {
     if (block.type === 'text') return textBlocks(block.text);
-    return block.type === 'call' ? calls.slice(block.index, block.index + 1) : [block];
-  });
+    return block.type === 'call' ? [] : [block];
+  }), ...calls];
 }
 
 function textBlocks(text: string): readonly AnthropicText[] {
