@@ -1,13 +1,14 @@
 /** Kind 8: every byte and character that a model or a tool may send. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { reply, text, tool } from '@treadle/testkit';
+import { raw, reply, text, tool } from '@treadle/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../e2e/processes.ts';
 import { finish, ofType, play, type Played } from './general-checks.ts';
 import { oddText } from './odd-text.ts';
 import { startCases, type Cases, type LiveRun, type Script } from './stage.ts';
-import { bytesOf, callsOf, doneLine, lines, recut, resultsOf, said } from './wire.ts';
+import { frames, wires, type Wire } from './speech.ts';
+import { callsOf, resultsOf } from './wire.ts';
 
 const cap = 1000;
 let cases: Cases;
@@ -51,67 +52,69 @@ function isWhole(value: unknown): boolean {
 describe.concurrent('half a character', () => {
   test.each([0, 1, 2, 3])('C41: is not what a cap leaves of an emoji, %i bytes on', async (offset) => {
     const values = ['a'.repeat(cap - 1 - offset) + '🌍' + 'b'.repeat(100), 'a'.repeat(offset) + '🌍'.repeat(400)];
-    const played = await play(cases, `C41 ${offset}`, [reply({ calls: values.map((value, index) => say(`c${index}`, value)) }), text('ok')], { agent: 'capped' });
+    const played = await play(cases, `C41 ${offset}`, [reply({ calls: values.map((value, index) => say(`c${index}`, value)) }), text('ok')], { agent: 'capped', wire: wires[offset % wires.length]! });
     expect(played.run.status).toBe('completed');
     for (const { content } of resultsOf(played.requests[1])) expect(Buffer.byteLength(content)).toBeLessThanOrEqual(cap);
     expect(ofType(played.events, 'tool_result').every((event) => (event.truncated_bytes ?? 0) > 0)).toBe(true);
     await expectWhole(played, false);
   });
 
-  test('C42: in a result becomes U+FFFD before it is stored', async () => {
-    const played = await play(cases, 'C42', [reply({ calls: [say('c1', 'Hello \ud800 world')] }), text('ok')]);
+  test.each(wires)('C42: in a result becomes U+FFFD before it is stored, and %s takes it', async (wire) => {
+    const played = await play(cases, `C42 ${wire}`, [reply({ calls: [say('c1', 'Hello \ud800 world')] }), text('ok')], { wire });
     expect(played.run.status).toBe('completed');
     expect(resultsOf(played.requests[1])).toEqual([{ id: 'c1', content: 'Hello \ufffd world' }]);
     expect(ofType(played.events, 'tool_result')[0]!.content).toBe('Hello \ufffd world');
     await expectWhole(played, true);
   });
 
-  test('C42: does not stop compaction', async () => {
+  test.each(wires)('C42: does not stop compaction: %s', async (wire) => {
     const script: Script = (_, count) => count < 8 ? reply({ calls: [say(`c${count}`, `${count} \udc00 ${'\ud800x'.repeat(300)}`)] }) : text('ok');
-    const played = await play(cases, 'C42 compaction', script, { agent: 'tiny' });
+    const played = await play(cases, `C42 compaction ${wire}`, script, { agent: 'tiny', wire });
     expect(played.run).toMatchObject({ status: 'completed', answer: 'ok' });
     expect(ofType(played.events, 'compaction').length).toBeGreaterThan(0);
     await expectWhole(played, true);
   });
 });
 
+// At every byte of every wire: `stream-integrity.test.ts` of the models. Here, that the whole way to log and next request bears it.
 describe('cuts', () => {
   const words = '현재 🌍 ok';
-  const whole = (end = '\n') => lines(
-    ...[said({ content: words }), said({ content: '', tool_calls: [{ id: 'c1', function: { name: 't__weather', arguments: { city: 'Orléans 🌍' } } }] }), doneLine].map((line) => `${JSON.stringify(line)}${end}`));
-
-  function begin(label: string, cutAt: readonly number[] | 'every_byte', end?: string): Promise<LiveRun> {
-    return cases.begin(label, [recut(whole(end), cutAt), text('done')]);
-  }
+  const args = { city: 'Orléans 🌍' };
+  const bodyOf = (wire: Wire, end = '\n'): Buffer => Buffer.from(frames(wire, [{ text: words }, { id: 'c1', name: 't__weather', args }]).join('').replaceAll('\n', end));
 
   async function expectSame(live: LiveRun): Promise<void> {
     const { run, requests, events } = await finish(cases, live, 60_000);
     expect(run, live.label).toMatchObject({ status: 'completed', answer: 'done', tool_calls: 1 });
     expect(ofType(events, 'assistant_text').find((event) => event.is_final)!.content, live.label).toBe(words);
-    expect(callsOf(requests[1]), live.label).toEqual([{ id: 'c1', name: 't__weather', args: { city: 'Orléans 🌍' } }]);
+    expect(callsOf(requests[1]), live.label).toEqual([{ id: 'c1', name: 't__weather', args }]);
     expect(requests, live.label).toHaveLength(2);
   }
 
-  test('C43: at any byte of the wire change nothing', async () => {
-    const offsets = Array.from({ length: bytesOf(whole()) - 1 }, (_, index) => index + 1);
-    expect(offsets.length).toBeGreaterThan(200);
-    const live = await Promise.all([...offsets.map((offset) => begin(`C43 ${offset}`, [offset])), begin('C43 every', 'every_byte')]);
+  async function expectSameCutAt(wire: Wire, offsets: readonly (number | 'every_byte')[], end?: string): Promise<void> {
+    const live = await Promise.all(offsets.map((offset) => cases.begin(`C43 ${wire} ${JSON.stringify(end ?? '')} ${offset}`,
+      [raw([bodyOf(wire, end)], { cutAt: offset === 'every_byte' ? offset : [offset] }), text('done')], { wire })));
     for (const each of live) await expectSame(each);
-  }, 120_000);
+  }
 
-  test('C43: between CR and LF change nothing either', async () => {
-    const text = whole('\r\n');
-    const bytes = Buffer.concat(text.type === 'raw' ? [...text.chunks] : []);
+  test.each(wires)('C43: on %s inside any character, and here and there, change nothing', async (wire) => {
+    const bytes = bodyOf(wire);
+    const inside = [...bytes.keys()].filter((at) => (bytes[at]! & 0xc0) === 0x80);
+    expect(inside.length).toBeGreaterThan(10);
+    const elsewhere = Array.from({ length: 20 }, (_, index) => 1 + Math.floor(index * (bytes.length - 1) / 20));
+    await expectSameCutAt(wire, [...new Set([...inside, ...elsewhere]), 'every_byte']);
+  }, 60_000);
+
+  test.each(wires)('C43: on %s between CR and LF change nothing either', async (wire) => {
+    const bytes = bodyOf(wire, '\r\n');
     const ends = [...bytes.keys()].filter((at) => bytes[at] === 13);
-    expect(ends).toHaveLength(3);
-    const live = await Promise.all(ends.flatMap((at) => [at, at + 1, at + 2].map((offset) => begin(`C43 CRLF ${offset}`, [offset], '\r\n'))));
-    for (const each of live) await expectSame(each);
-  });
+    expect(ends.length).toBeGreaterThan(2);
+    await expectSameCutAt(wire, [...ends.map((at) => at + 1), 'every_byte'], '\r\n');
+  }, 60_000);
 });
 
 describe.concurrent('bytes that are no text', () => {
-  test('C44: NUL in a result and in arguments is kept, streamed, archived and replayed as it is', async () => {
-    const played = await play(cases, 'C44', [reply({ calls: [say('c1', 'a\u0000b'), { id: 'c2', name: 't__weather', args: { city: 'x\u0000y' } }] }), text('o\u0000k')]);
+  test.each(wires)('C44: NUL in a result and in arguments is kept, streamed, archived and replayed to %s as it is', async (wire) => {
+    const played = await play(cases, `C44 ${wire}`, [reply({ calls: [say('c1', 'a\u0000b'), { id: 'c2', name: 't__weather', args: { city: 'x\u0000y' } }] }), text('o\u0000k')], { wire });
     expect(played.run).toMatchObject({ status: 'completed', answer: 'o\u0000k' });
     expect(resultsOf(played.requests[1])).toEqual([{ id: 'c1', content: 'a\u0000b' }, { id: 'c2', content: 'It rains in x\u0000y.' }]);
     expect(played.live.starts('weather')[0]!.input).toEqual({ city: 'x\u0000y' });
@@ -132,7 +135,7 @@ describe.concurrent('bytes that are no text', () => {
     const each = 10;
     const seeds = (at: number): number[] => Array.from({ length: each }, (_, index) => at * each + index);
     const live = await Promise.all(Array.from({ length: runs }, (_, at) => cases.begin(`R34 ${at}`, [
-      reply({ calls: seeds(at).map((seed) => ({ id: `s${seed}`, name: 't__odd', args: { seed } })) }), text('ok')])));
+      reply({ calls: seeds(at).map((seed) => ({ id: `s${seed}`, name: 't__odd', args: { seed } })) }), text('ok')], { wire: wires[at % wires.length]! })));
     for (const [at, run] of live.entries()) {
       const played = await finish(cases, run);
       expect(played.run.status).toBe('completed');

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until, type Role } from '../e2e/processes.ts';
 import { finish, ofType, play, type Played } from './general-checks.ts';
 import { startCases, type Cases, type LiveRun, type Script } from './stage.ts';
-import { resultCount, resultsOf } from './wire.ts';
+import { wires } from './speech.ts';
+import { messagesOf, resultCount, resultsOf } from './wire.ts';
 
 let cases: Cases;
 let worker: Role;
@@ -17,7 +18,7 @@ beforeAll(async () => {
 afterAll(async () => { await cases.stop(); });
 
 async function beginAll(count: number, label: string, script: Script, request: Parameters<Cases['begin']>[2] = {}): Promise<LiveRun[]> {
-  return Promise.all(Array.from({ length: count }, (_, index) => cases.begin(`${label} ${index}`, script, request)));
+  return Promise.all(Array.from({ length: count }, (_, index) => cases.begin(`${label} ${index}`, script, { wire: wires[index % wires.length]!, ...request })));
 }
 
 /** Kills the worker and starts another one. */
@@ -65,8 +66,8 @@ describe('a crash in the middle of a turn', () => {
 
   test('C07: with a tool under way gives its call one result: unknown where it may happen once, the real one where it takes a key', async () => {
     const script = (name: string) => (body: ChatBody): ScriptedReply => resultCount(body) === 0 ? tool('c1', name, { v: '1', ms: 900 }) : text('done');
-    const once = await cases.begin('C07 once', script('t__note'));
-    const keyed = await cases.begin('C07 keyed', script('t__keyed_note'));
+    const once = await cases.begin('C07 once', script('t__note'), { wire: 'anthropic' });
+    const keyed = await cases.begin('C07 keyed', script('t__keyed_note'), { wire: 'openai' });
     await until('both tools have begun', () => once.starts().length === 1 && keyed.starts().length === 1);
     await crash();
     await cases.stage.client.steer(once.id, 'What happened?');
@@ -75,15 +76,15 @@ describe('a crash in the middle of a turn', () => {
     expect(once.starts()).toHaveLength(1);
     const last = played!.requests.at(-1);
     expect(resultsOf(last)).toHaveLength(1);
-    expect(last!.body!.messages!.filter((message) => String(message.content).includes('What happened?'))).toHaveLength(1);
+    expect(messagesOf(last).filter((message) => message.content.includes('What happened?'))).toHaveLength(1);
     expect(ofType(again!.events, 'tool_result')).toMatchObject([{ tool_use_id: 'c1', content: 'noted 1', is_error: false }]);
     expect(keyed.starts()).toHaveLength(2);
     expect(new Set(keyed.starts().map((line) => line.idempotency_key)).size).toBe(1);
     expect(keyed.starts().map((line) => line.epoch)[1]).toBeGreaterThan(keyed.starts()[0]!.epoch!);
-    for (const { run, requests } of [played!, again!]) {
+    for (const { run, requests, wire } of [{ ...played!, wire: 'anthropic' as const }, { ...again!, wire: 'openai' as const }]) {
       expect(run).toMatchObject({ status: 'completed', answer: 'done' });
       expect(requests).toHaveLength(2);
-      const followUp = await play(cases, `follow-up of ${run.id}`, [text('as I said')], { session_id: String(run['session_id']) });
+      const followUp = await play(cases, `follow-up of ${run.id}`, [text('as I said')], { wire, session_id: String(run['session_id']) });
       expect(followUp.run).toMatchObject({ status: 'completed', answer: 'as I said', session_id: run['session_id'] });
       expect(resultsOf(followUp.requests[0])).toEqual(resultsOf(requests.at(-1)));
     }
@@ -92,7 +93,7 @@ describe('a crash in the middle of a turn', () => {
   test('C11: with the tool done and its result not recorded does not do it again, with ids that the host made', async () => {
     const runs = 50;
     const script = (body: ChatBody): ScriptedReply => resultCount(body) === 0 ? tool(null, 't__note', { v: '1', ms: 1500 }) : text('done');
-    const live = await beginAll(runs, 'C11', script);
+    const live = await beginAll(runs, 'C11', script, { wire: 'ollama' });
     const lines = (phase: string): number => cases.ledger().filter((line) => line.phase === phase && live.some((each) => each.id === line.run_id)).length;
     await until('all tools have begun', () => lines('start') === runs);
     expect(lines('end')).toBe(0);
@@ -121,7 +122,7 @@ describe('R33: budgets hold over crashes', () => {
   test('of turns, calls and tokens, with two crashes on the way', async () => {
     const limited = { turns: { max_turns: 6 }, calls: { tool_budget: 5 }, tokens: { max_total_tokens: 600 } };
     const live = new Map<string, LiveRun[]>();
-    for (const [name, limits] of Object.entries(limited)) live.set(name, await beginAll(4, `R33 ${name}`, endless, { limits }));
+    for (const [name, limits] of Object.entries(limited)) live.set(name, await beginAll(4, `R33 ${name}`, endless, { wire: 'ollama', limits }));
     const every = [...live.values()].flat();
     for (const least of [2, 4]) {
       await until(`${least} calls have begun`, () => every.some((each) => each.starts().length >= least), 15_000);

@@ -1,13 +1,14 @@
 /** Kind 2: which call is which, whatever ids the model gives, or does not give. */
-import { reply, status, text, tool } from '@treadle/testkit';
+import { refusal, reply, text, tool } from '@treadle/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ofType, play } from './general-checks.ts';
 import { startCases, type Cases } from './stage.ts';
-import { callsOf, doneLine, lines, resultsOf, said } from './wire.ts';
+import { chunks, delta, doneLine, lines, said, usageChunk, wires } from './speech.ts';
+import { callsOf, resultCount, resultsOf } from './wire.ts';
 
 let cases: Cases;
 beforeAll(async () => {
-  cases = await startCases({ models: { first: {}, second: {} }, chains: { two: ['first', 'second'] }, agents: { hopper: { chain: 'two' } } });
+  cases = await startCases({ models: { first: { provider: 'openai' }, second: { provider: 'anthropic' } }, chains: { two: ['first', 'second'] }, agents: { hopper: { chain: 'two' } } });
   await cases.worker();
 });
 afterAll(async () => { await cases.stop(); });
@@ -16,7 +17,7 @@ const legal = /^[a-zA-Z0-9_-]{1,64}$/;
 
 describe.concurrent('an id', () => {
   test('C08: that comes again in a later turn names another call', async () => {
-    const { run, requests, live } = await play(cases, 'C08', [tool('call_1', 't__note', { v: 'a' }), tool('call_1', 't__note', { v: 'b' }), text('ok')]);
+    const { run, requests, live } = await play(cases, 'C08', [tool('call_1', 't__note', { v: 'a' }), tool('call_1', 't__note', { v: 'b' }), text('ok')], { wire: 'openai' });
     expect(run).toMatchObject({ status: 'completed', answer: 'ok', tool_calls: 2 });
     expect(live.starts('note').map((line) => line.input['v'])).toEqual(['a', 'b']);
     const calls = callsOf(requests[2]);
@@ -26,9 +27,9 @@ describe.concurrent('an id', () => {
     expect(new Set(live.starts().map((line) => line.idempotency_key)).size).toBe(2);
   });
 
-  test('C09: that comes twice in one reply becomes two, each call with its own result', async () => {
-    const { run, requests, events, live } = await play(cases, 'C09', [
-      reply({ calls: [{ id: 'x', name: 't__note', args: { v: '1' } }, { id: 'x', name: 't__note', args: { v: '2' } }] }), text('ok')]);
+  test.each(wires)('C09: that comes twice in one reply on %s becomes two, each call with its own result', async (wire) => {
+    const { run, requests, events, live } = await play(cases, `C09 ${wire}`, [
+      reply({ calls: [{ id: 'x', name: 't__note', args: { v: '1' } }, { id: 'x', name: 't__note', args: { v: '2' } }] }), text('ok')], { wire });
     expect(run.status).toBe('completed');
     expect(live.starts('note').map((line) => line.input['v'])).toEqual(['1', '2']);
     const calls = callsOf(requests[1]);
@@ -53,21 +54,23 @@ describe.concurrent('an id', () => {
     expect(ids[0]!.every((id) => legal.test(id))).toBe(true);
   });
 
-  test('C12: index 0 on every call of a reply does not glue them together', async () => {
-    const call = (id: string, city: string): object => said({ content: '', tool_calls: [{ id, function: { index: 0, name: 't__weather', arguments: { city } } }] });
-    const { run, requests, live } = await play(cases, 'C12', [lines(call('A', 'a'), call('B', 'b'), doneLine), text('ok')]);
+  const atZero = (id: string, args: unknown): object => ({ index: 0, id, type: 'function', function: { name: 't__weather', arguments: args } });
+  test.each([
+    ['openai', chunks(...['a', 'b'].map((city) => delta({ tool_calls: [atZero(city.toUpperCase(), JSON.stringify({ city }))] })), delta({}, 'tool_calls'), usageChunk, '[DONE]')],
+    ['ollama', lines(...['a', 'b'].map((city) => said({ content: '', tool_calls: [{ id: city.toUpperCase(), function: { index: 0, name: 't__weather', arguments: { city } } }] })), doneLine)],
+  ] as const)('C12: index 0 on every call of a reply on %s does not glue them together', async (wire, both) => {
+    const { run, requests, live } = await play(cases, `C12 ${wire}`, [both, text('ok')], { wire });
     expect(run).toMatchObject({ status: 'completed', tool_calls: 2 });
     expect(live.starts().map((line) => line.input['city']).sort()).toEqual(['a', 'b']);
     expect(callsOf(requests[1])).toEqual([{ id: 'A', name: 't__weather', args: { city: 'a' } }, { id: 'B', name: 't__weather', args: { city: 'b' } }]);
   });
 
-  test('C13: that is legal at one model only is the same legal one at the next, over all turns, and nothing is executed again', async () => {
+  test('C13: that is legal on one wire only is the same legal one on the next, over all turns, and nothing is executed again', async () => {
     const dotted = 'functions.save:0';
-    const busy = status(503, {}, { error: 'server busy' });
     const { run, requests, events, live } = await play(cases, 'C13', (body, count) => {
       if (count === 0) return tool(dotted, 't__note', { v: 'saved' });
-      if (body.model === 'first') return busy;
-      return count < 6 && (body.messages ?? []).filter((message) => message.role === 'tool').length < 2 ? tool('ok.2', 't__weather', { city: 'x' }) : text('ok');
+      if (body.model === 'first') return refusal(503, 'server busy');
+      return count < 6 && resultCount(body) < 2 ? tool('ok.2', 't__weather', { city: 'x' }) : text('ok');
     }, { agent: 'hopper' });
     expect(run).toMatchObject({ status: 'completed', answer: 'ok', model: 'second' });
     expect(live.starts('note')).toHaveLength(1);
@@ -75,6 +78,7 @@ describe.concurrent('an id', () => {
     expect(atSecond.length).toBeGreaterThanOrEqual(2);
     const ids = atSecond.map((request) => callsOf(request)[0]!.id);
     expect(new Set(ids).size).toBe(1);
+    expect(atSecond.every((request) => request.dialect === 'anthropic')).toBe(true);
     expect(requests.slice(1).flatMap(callsOf).every((call) => legal.test(call.id))).toBe(true);
     expect(ofType(events, 'tool_use')[0]).toMatchObject({ provider_id: dotted, tool_use_id: ids[0] });
     expect(ofType(events, 'error').at(-1)).toMatchObject({ action: 'fallback', from_model: 'first', to_model: 'second' });

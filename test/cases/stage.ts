@@ -7,6 +7,8 @@
  *    script of its label, so any number of runs share the stage.
  * 2  A list is used up in the order of the label's accepted requests; what is beyond it is refused, and is a fault of the case.
  * 3  An event stream is open on every run from its creation on.
+ * 4  Every model, chain and agent is there once for each wire, unless it names one itself: `tiny` on Ollama's, `tiny_openai` and
+ *    `tiny_anthropic`. A case says on which wire its run goes; the model server speaks all of them, with one record.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,13 +17,18 @@ import type { Run, RunRequest } from '@treadle/client';
 import type { RunEvent } from '@treadle/core';
 import { readLedger, startModelServer, status, text, type ChatBody, type LedgerLine, type ModelServer, type RecordedRequest, type ScriptedReply } from '@treadle/testkit';
 import { startStage, type Role, type Stage } from '../e2e/processes.ts';
+import { wires, type Wire } from './speech.ts';
+import { messagesIn } from './wire.ts';
 
 /** What the model says to a label: a list, or a function of the request and of how many came before it. */
 export type Script = readonly ScriptedReply[] | ((body: ChatBody, count: number) => ScriptedReply);
 
 export interface CasesOptions {
-  /** Entries of `models` by name, each with the fake's address and its own name filled in. `small` is always there. */
-  readonly models?: Readonly<Record<string, object>>;
+  /**
+   * Entries of `models` by name, each with the fake's address and its own name filled in; one with a `provider` is there on that wire
+   * alone. `small` is always there.
+   */
+  readonly models?: Readonly<Record<string, { readonly provider?: Wire; readonly [field: string]: unknown }>>;
   readonly chains?: Readonly<Record<string, readonly string[]>>;
   /** Entries of `agents`; `tester`, with every case tool and a window of 32,768 tokens, is always there. */
   readonly agents?: Readonly<Record<string, object>>;
@@ -30,7 +37,11 @@ export interface CasesOptions {
 }
 
 /** What a case asks of its run beside the label. */
-export type CaseRequest = Partial<RunRequest> & { readonly session_id?: string };
+export type CaseRequest = Partial<RunRequest> & {
+  readonly session_id?: string;
+  /** Default: Ollama's. */
+  readonly wire?: Wire;
+};
 
 export interface Cases {
   readonly stage: Stage;
@@ -69,7 +80,7 @@ export async function startCases(options: CasesOptions = {}): Promise<Cases> {
   const ledgerFile = join(dir, 'ledger.jsonl');
   const parts = new Map<string, Part>();
   const faults: string[] = [];
-  const model = await startModelServer({ dialect: 'ollama', script: (body) => answer(parts, faults, body) });
+  const model = await startModelServer({ script: (body) => answer(parts, faults, body) });
   const release = async (): Promise<void> => {
     await model.close();
     rmSync(dir, { recursive: true, force: true });
@@ -98,11 +109,11 @@ export async function startCases(options: CasesOptions = {}): Promise<Cases> {
       ...(ended && !expected ? [`process ${role.pid} ended: ${role.output().slice(-2000)}`] : []),
       ...(/unhandled|uncaught|MaxListenersExceeded|InvariantBroken/i.test(role.output()) ? [role.output().slice(-2000)] : []),
     ]),
-    begin: async (label, script, request = {}) => {
+    begin: async (label, script, { wire = 'ollama', agent = 'tester', ...request } = {}) => {
       if (parts.has(label)) throw new Error(`the label ${label} is taken`);
       const part: Part = { script, count: 0 };
       parts.set(label, part);
-      const { id } = await stage.client.createRun({ agent: 'tester', input: `Case [[${label}]].`, ...request });
+      const { id } = await stage.client.createRun({ agent: onWire(agent, wire), input: `Case [[${label}]].`, ...request });
       return follow(stage, { id, label, part, model, ledger });
     },
     stop: async () => {
@@ -115,15 +126,31 @@ export async function startCases(options: CasesOptions = {}): Promise<Cases> {
 }
 
 function configOf(options: CasesOptions, { url, ledgerFile }: { readonly url: string; readonly ledgerFile: string }): Record<string, unknown> {
-  const wire = (name: string, own: object): object => ({ provider: 'ollama', model: name, base_url: url, context_window: 32_768, max_output_tokens: 1024, ...own });
   const models = { small: {}, ...options.models };
+  const named = new Set(Object.entries(models).flatMap(([name, { provider }]: [string, { readonly provider?: Wire }]) => provider === undefined ? [] : [name]));
+  const chains = { default: ['small'], ...options.chains };
+  const agents: Record<string, { readonly chain?: string }> = { tester: {}, ...options.agents };
+  const fixed = new Set(Object.entries(chains).flatMap(([name, list]) => list.some((model) => named.has(model)) ? [name] : []));
+  const each = <Entry>(entries: Readonly<Record<string, Entry>>, make: (name: string, entry: Entry, wire: Wire) => object): object =>
+    Object.fromEntries(Object.entries(entries).flatMap(([name, entry]) => wires.map((wire) => [onWire(name, wire), make(name, entry, wire)])));
   return {
-    models: Object.fromEntries(Object.entries(models).map(([name, own]) => [name, wire(name, own)])),
-    chains: Object.fromEntries(Object.entries({ default: ['small'], ...options.chains }).map(([name, list]) => [name, { models: list }])),
+    models: each(models, (name, own: { readonly provider?: Wire }, wire) => ({
+      provider: wire, model: own.provider === undefined ? onWire(name, wire) : name, base_url: baseUrl(url, own.provider ?? wire), context_window: 32_768, max_output_tokens: 1024, ...own,
+    })),
+    chains: each(chains, (name, list, wire) => ({ models: fixed.has(name) ? list : list.map((model) => onWire(model, wire)) })),
     mcp_servers: { t: { command: process.execPath, args: [join(import.meta.dirname, 'case-tools.ts')], env: { LEDGER_FILE: ledgerFile }, trusted: true, concurrency: 100 } },
     tools: { 't/keyed_note': { effect: 'idempotent' }, ...options.tools },
-    agents: Object.fromEntries(Object.entries({ tester: {}, ...options.agents }).map(([name, own]) => [name, { instructions: 'Test.', tools: ['t/*'], ...own }])),
+    agents: each(agents, (_, own, wire) => ({ instructions: 'Test.', tools: ['t/*'], ...own, chain: onWire(own.chain ?? 'default', wire) })),
   };
+}
+
+function onWire(name: string, wire: Wire): string {
+  return wire === 'ollama' ? name : `${name}_${wire}`;
+}
+
+/** OpenAI's clients are told the path, too. */
+function baseUrl(url: string, wire: Wire): string {
+  return wire === 'openai' ? `${url}/v1` : url;
 }
 
 /** A summary of the middle is asked for without the first user message, and so without a label. */
@@ -133,7 +160,7 @@ function answer(parts: ReadonlyMap<string, Part>, faults: string[], body: ChatBo
   const label = labelOf(body);
   const part = label === null ? undefined : parts.get(label);
   if (part === undefined) {
-    if (String(body.messages?.[0]?.content).startsWith('Summarise this part')) return summary;
+    if (messagesIn(body)[0]?.content.startsWith('Summarise this part') === true) return summary;
     faults.push(`a request without a label: ${JSON.stringify(body).slice(0, 300)}`);
     return status(500, {}, { error: 'no label' });
   }
@@ -148,7 +175,7 @@ function answer(parts: ReadonlyMap<string, Part>, faults: string[], body: ChatBo
 
 /** Of the last user message that has one: a session holds the messages of the runs before. */
 function labelOf(body: ChatBody | null): string | null {
-  const labels = (body?.messages ?? []).flatMap(({ role, content }) => role === 'user' ? /\[\[([^\]]+)\]\]/.exec(String(content))?.[1] ?? [] : []);
+  const labels = messagesIn(body ?? {}).flatMap(({ role, content }) => role === 'user' ? /\[\[([^\]]+)\]\]/.exec(content)?.[1] ?? [] : []);
   return labels.at(-1) ?? null;
 }
 

@@ -3,7 +3,8 @@ import { cut, raw, stall, text, type ScriptedReply } from '@treadle/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { finish, ofType, play, type Played } from './general-checks.ts';
 import { startCases, type Cases } from './stage.ts';
-import { bytesOf, doneLine, lines, messagesOf, said } from './wire.ts';
+import { bytesOf, chunks, delta, doneLine, events, frames, lines, messageStart, said, spoken, spokenUsage, usageChunk, wires, type Part, type Wire } from './speech.ts';
+import { messagesOf } from './wire.ts';
 
 let cases: Cases;
 const idleMs = 1000;
@@ -18,37 +19,43 @@ beforeAll(async () => {
 afterAll(async () => { await cases.stop(); });
 
 /** What a client that drops the increments of failed attempts has shown in the end. */
-function shown(events: Played['events']): string {
+function shown(log: Played['events']): string {
   let whole = '';
-  for (const event of events) {
+  for (const event of log) {
     if (event.type === 'error' || event.type === 'turn_start') whole = '';
     if (event.type === 'assistant_text' && !event.is_final) whole += event.content;
   }
   return whole;
 }
 
-function expectNothingKept({ requests, events, run, live }: Played, answer: string): void {
+function expectNothingKept({ requests, events: log, run, live }: Played, answer: string): void {
   expect(run).toMatchObject({ status: 'completed', answer });
   expect(messagesOf(requests.at(-1)).filter((message) => message.role === 'assistant')).toEqual([]);
   expect(live.starts()).toEqual([]);
-  expect(ofType(events, 'tool_use')).toEqual([]);
-  expect(ofType(events, 'assistant_text').filter((event) => event.is_final).map((event) => event.content)).toEqual([answer]);
-  const last = shown(events);
+  expect(ofType(log, 'tool_use')).toEqual([]);
+  expect(ofType(log, 'assistant_text').filter((event) => event.is_final).map((event) => event.content)).toEqual([answer]);
+  const last = shown(log);
   expect(answer.startsWith(last) && (last === '' || last === answer)).toBe(true);
 }
 
+/** A call that has just begun; where calls come whole, a whole one. */
+const begunCall = (wire: Wire): Part => ({ id: 'c1', name: 't__note', args: wire === 'ollama' ? { v: 'x' } : '{"v":' });
+
 describe.concurrent('an error in the middle of a stream', () => {
-  test('C26: that says overloaded before any text is retried after a pause, like a 503', async () => {
-    const played = await play(cases, 'C26', [lines({ error: 'server overloaded, please retry shortly' }), text('ok')]);
+  test.each([
+    ['anthropic', events(messageStart, { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } })],
+    ['openai', chunks({ error: { message: 'The server is overloaded or not ready yet.', type: 'server_error', param: null, code: 503 } })],
+    ['ollama', lines({ error: 'server overloaded, please retry shortly' })],
+  ] as const)('C26: on %s that says overloaded before any text is retried after a pause, like a 503', async (wire, broken) => {
+    const played = await play(cases, `C26 ${wire}`, [broken, text('ok')], { wire });
     expectNothingKept(played, 'ok');
     expect(ofType(played.events, 'error')).toMatchObject([{ error_type: 'overloaded', action: 'backoff' }]);
     expect(played.requests[1]!.at_ms - played.requests[0]!.at_ms).toBeGreaterThan(1900);
   });
 
-  test('C27: after text and a call keeps neither, and runs nothing', async () => {
-    const call = said({ content: '', tool_calls: [{ id: 'c1', function: { name: 't__note', arguments: { v: 'x' } } }] });
-    const played = await play(cases, 'C27', [
-      raw([`${JSON.stringify(said({ content: 'Let me' }))}\n${JSON.stringify(call)}\n`, `${JSON.stringify({ error: 'an internal error has occurred' })}\n`], { chunkDelayMs: 300 }), text('Let me see: ok')]);
+  test.each(wires)('C27: on %s after text and half a call keeps neither, and runs nothing', async (wire) => {
+    const failed = frames(wire, [{ text: 'Let me' }, begunCall(wire)], { error: 'an internal error has occurred' });
+    const played = await play(cases, `C27 ${wire}`, [raw([failed.slice(0, -1).join(''), failed.at(-1)!], { chunkDelayMs: 300 }), text('Let me see: ok')], { wire });
     expectNothingKept(played, 'Let me see: ok');
     // The increments of the failed attempt were shown, and what ends it stands between them and the new ones.
     expect(ofType(played.events, 'assistant_text')[0]).toMatchObject({ content: 'Let me', is_final: false });
@@ -62,26 +69,30 @@ describe.concurrent('an error in the middle of a stream', () => {
 });
 
 describe.concurrent('an early end', () => {
-  test('C28: without the last line is a failed attempt, however whole the text looks', async () => {
-    const broken = cut({ afterBytes: 100_000, how: 'eof', of: lines(said({ content: 'The result is 4' })) });
-    const played = await play(cases, 'C28', [broken, text('The result is 42')]);
+  test.each(wires)('C28: on %s without its last word is a failed attempt, however whole the text looks', async (wire) => {
+    const broken = cut({ afterBytes: 100_000, how: 'eof', of: spoken(wire, [{ text: 'The result is 4' }], 'open') });
+    const played = await play(cases, `C28 ${wire}`, [broken, text('The result is 42')], { wire });
     expectNothingKept(played, 'The result is 42');
     expect(ofType(played.events, 'error')).toMatchObject([{ error_type: 'stream_interrupted', action: 'backoff' }]);
   });
 
-  test('R14: a reply with a call that breaks off at any byte is never kept, and its call never runs', async () => {
-    const reply = lines(said({ content: 'Now' }), said({ content: '', tool_calls: [{ id: 'c1', function: { name: 't__note', arguments: { v: 'x' } } }] }), doneLine);
-    // The last byte is a line feed, which a whole reply may lack.
-    const offsets = Array.from({ length: bytesOf(reply) - 1 }, (_, index) => index);
-    const live = await Promise.all(offsets.map((offset) => cases.begin(`R14 ${offset}`, [cut({ afterBytes: offset, how: offset % 2 === 0 ? 'eof' : 'reset', of: reply }), text('whole')])));
+  // At every byte of every wire: `stream-integrity.test.ts` of the models. Here, that a run keeps nothing of what the models call cut.
+  test.each(wires)('R14: on %s a reply of 2 KB with a call that breaks off is never kept, and its call never runs', async (wire) => {
+    const words = Array.from({ length: 16 }, (_, index) => ({ text: `word ${index} ${'é'.repeat(20)}` }));
+    const whole = spoken(wire, [...words, { id: 'c1', name: 't__note', args: { v: 'x' } }]);
+    const marker = bytesOf(whole).lastIndexOf({ ollama: '"done":true', openai: '"finish_reason":"tool_calls"', anthropic: '{"type":"message_stop"' }[wire]);
+    expect(marker).toBeGreaterThan(1500);
+    // Around the end every byte, before it one in so many.
+    const offsets = [...Array.from({ length: 24 }, (_, index) => Math.floor(index * marker / 24)), ...Array.from({ length: 12 }, (_, index) => marker - index)];
+    const live = await Promise.all(offsets.map((offset, index) => cases.begin(`R14 ${wire} ${offset}`, [cut({ afterBytes: offset, how: index % 2 === 0 ? 'eof' : 'reset', of: whole }), text('whole')], { wire })));
     for (const each of live) expectNothingKept(await finish(cases, each, 60_000), 'whole');
-    expect(live.length).toBeGreaterThan(200);
   }, 90_000);
 });
 
 describe.concurrent('silence', () => {
-  test('C29: after one token ends the attempt at the idle limit, the connection is closed, and the next attempt answers', async () => {
-    const played = await play(cases, 'C29', [stall({ after: 90, of: lines(said({ content: 'One' }), said({ content: 'x'.repeat(200) })) }), text('ok')], { agent: 'lively' });
+  test.each(wires)('C29: on %s after one token ends the attempt at the idle limit, the connection is closed, and the next attempt answers', async (wire) => {
+    const first = spoken(wire, [{ text: 'One' }, { text: 'x' }], 'open');
+    const played = await play(cases, `C29 ${wire}`, [stall({ after: bytesOf(first).indexOf('One') + 20, of: first }), text('ok')], { agent: 'lively', wire });
     expectNothingKept(played, 'ok');
     expect(await played.requests[0]!.ended).toBe('client_closed');
     const [error] = ofType(played.events, 'error');
@@ -107,16 +118,22 @@ describe.concurrent('silence', () => {
     };
     const live = await Promise.all(Array.from({ length: 10 }, (_, index) => cases.begin(`C30 ${index}`, script, { agent: 'cold' })));
     for (const each of live) {
-      const { run, requests, events } = await finish(cases, each);
+      const { run, requests, events: log } = await finish(cases, each);
       expect(run).toMatchObject({ status: 'completed', answer: 'ok' });
       expect(requests).toHaveLength(1);
-      expect(ofType(events, 'error')).toEqual([]);
+      expect(ofType(log, 'error')).toEqual([]);
     }
   });
 });
 
-describe.concurrent('odd lines', () => {
-  test('C31: without a message, and counts behind the last line, do no harm; usage is recorded once', async () => {
+describe.concurrent('odd pieces', () => {
+  test('C31: chunks without choices behind the end do no harm; usage is recorded once', async () => {
+    const { usage } = usageChunk;
+    const { run } = await play(cases, 'C31 openai', [chunks(delta({ content: 'the' }), { choices: [] }, delta({ content: ' answer' }), delta({}, 'stop'), { choices: [], usage }, { usage }, '[DONE]')], { wire: 'openai' });
+    expect(run).toMatchObject({ status: 'completed', answer: 'the answer', usage: { ...spokenUsage, wasted_tokens: 0 } });
+  });
+
+  test('C31: lines without a message, and counts behind the last line, do no harm; usage is recorded once', async () => {
     const { run } = await play(cases, 'C31', [
       lines({ done: false }, said({ content: 'the' }), { model: 'x', message: null, done: false }, said({ content: ' answer' }), {}, { ...doneLine, prompt_eval_count: 30, eval_count: 7 },
         { prompt_eval_count: 30, eval_count: 7 }, '\n')]);
@@ -124,12 +141,9 @@ describe.concurrent('odd lines', () => {
   });
 
   test('C31: a call in one of them still counts', async () => {
-    const { run, live } = await play(cases, 'C31 call', [lines({ done: false }, callLine('c1'), { message: {}, done: false }, doneLine), text('ok')]);
+    const call = said({ content: '', tool_calls: [{ id: 'c1', function: { name: 't__note', arguments: { v: 'c1' } } }] });
+    const { run, live } = await play(cases, 'C31 call', [lines({ done: false }, call, { message: {}, done: false }, doneLine), text('ok')]);
     expect(run).toMatchObject({ status: 'completed', tool_calls: 1 });
     expect(live.starts()).toHaveLength(1);
   });
 });
-
-function callLine(id: string): object {
-  return said({ content: '', tool_calls: [{ id, function: { name: 't__note', arguments: { v: id } } }] });
-}

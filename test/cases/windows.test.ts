@@ -3,6 +3,7 @@ import { reply, text, tool, type ChatBody, type ScriptedReply } from '@treadle/t
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { finish, ofType, play } from './general-checks.ts';
 import { startCases, type Cases } from './stage.ts';
+import { wires } from './speech.ts';
 import { messagesOf } from './wire.ts';
 
 let cases: Cases;
@@ -18,13 +19,13 @@ afterAll(async () => { await cases.stop(); });
 const page = (n: number, bytes: number) => ({ id: `p${n}`, name: 't__page', args: { n, bytes } });
 
 describe.concurrent('compaction', () => {
-  test('C03: never cuts inside a batch of parallel calls, wherever the cut falls', async () => {
+  test.each(wires)('C03: on %s never cuts inside a batch of parallel calls, wherever the cut falls', async (wire) => {
     const turns = 8;
     // Sizes that put the cut at every place of a batch; each turn has two results of about 1 KB.
     const sizes = Array.from({ length: 14 }, (_, index) => 600 + 61 * index);
     const script = (bytes: number) => (_: ChatBody, count: number): ScriptedReply =>
       count < turns ? reply({ calls: [page(2 * count, bytes), page(2 * count + 1, bytes + 37 * count)] }) : text('read');
-    const live = await Promise.all(sizes.map((bytes) => cases.begin(`C03 ${bytes}`, script(bytes), { agent: 'tiny' })));
+    const live = await Promise.all(sizes.map((bytes) => cases.begin(`C03 ${wire} ${bytes}`, script(bytes), { agent: 'tiny', wire })));
     const levels = new Set<string>();
     const cutAt = new Set<string>();
     for (const each of live) {

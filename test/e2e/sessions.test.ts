@@ -8,7 +8,7 @@ let stage: Stage;
 beforeAll(async () => {
   stage = await startStage({ model: { script: (body) => {
     const messages = body.messages ?? [];
-    const last = messages.findLast((message) => message.role === 'user')?.content ?? '';
+    const last = String(messages.findLast((message) => message.role === 'user')?.content);
     if (last.includes('slowly') && messages.at(-1)?.role === 'user') return tool(null, 'test__slow_lookup', { ms: 4000 });
     return text(`heard ${messages.filter((message) => message.role === 'user').length}`);
   } } });
@@ -18,7 +18,7 @@ afterAll(async () => { await stage.stop(); });
 
 const ask = (input: string, more: { session_id?: string; on_busy?: 'reject' | 'queue' | 'interrupt' | 'steer' } = {}) => stage.client.createRun({ agent: 'tester', input, ...more });
 const session = (run: { readonly [field: string]: unknown }): string => run['session_id'] as string;
-const asked = (words: string): ChatBody | undefined => stage.model.requests.map((request) => request.body).findLast((body) => body?.messages?.some((message) => message.content?.includes(words)))!;
+const asked = (words: string): ChatBody | undefined => stage.model.requests.map((request) => request.body).findLast((body) => body?.messages?.some((message) => String(message.content).includes(words)))!;
 
 test('a run goes on from the transcript of the session, calls and results included, and its log alone tells it', async () => {
   const first = await ask('slowly: what is one?');

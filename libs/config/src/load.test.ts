@@ -60,6 +60,14 @@ describe('checking', () => {
     });
   });
 
+  test('knows where each provider is when nothing else is said', () => {
+    const models = { a: { provider: 'ollama', model: 'm' }, b: { provider: 'openai', model: 'm', credentials: ['k'] }, c: { provider: 'anthropic', model: 'm' }, d: { provider: 'openai', model: 'm', base_url: 'http://127.0.0.1:8000/v1' } };
+    const connections = modelConnections(accepted({ ...minimal(), models, chains: { default: { models: ['a', 'b', 'c', 'd'] } } }));
+    expect(Object.values(connections).map(({ base_url }) => base_url)).toEqual(['http://127.0.0.1:11434', 'https://api.openai.com/v1', 'https://api.anthropic.com', 'http://127.0.0.1:8000/v1']);
+    expect(connections.b).toMatchObject({ provider: 'openai', api_key: 'k' });
+    expect(problemsAt({ ...minimal(), models: { small: { provider: 'bedrock', model: 'm' } } })).toEqual({ 'models.small.provider': 'expected ollama, openai, anthropic or scripted' });
+  });
+
   test('needs at least one agent and one model in a chain', () => {
     expect(problemsAt({ models: {}, chains: { default: { models: [] } }, agents: {} })).toEqual({ 'chains.default.models': 'expected at least one model' });
     expect(problemsAt({ models: {}, chains: {}, agents: {} })).toEqual({ agents: 'expected at least one agent' });
@@ -76,7 +84,7 @@ describe('what belongs to later releases', () => {
   test('is refused at its path, never accepted and ignored', () => {
     const raw = {
       models: {
-        cloud: { provider: 'anthropic', model: 'm' },
+        cloud: { provider: 'anthropic', model: 'm', rates: { in_flight: 3 } },
         small: {
           provider: 'ollama', model: 'm', credentials: ['one', 'two'], credential_strategy: 'round_robin', rates: { in_flight: 3 },
         },
@@ -98,7 +106,7 @@ describe('what belongs to later releases', () => {
       'agents.a.limits.max_children', 'agents.a.limits.max_depth', 'agents.a.subagents',
       'chains.default.canary', 'egress', 'http_tools',
       'mcp_servers.web.command', 'mcp_servers.web.headers', 'mcp_servers.web.url',
-      'models.cloud.provider', 'models.small.credential_strategy', 'models.small.credentials', 'models.small.rates',
+      'models.cloud.rates', 'models.small.credential_strategy', 'models.small.credentials', 'models.small.rates',
       'tenants.default.max_concurrent_runs', 'tenants.default.weight',
       'tools.files/write_file.approval', 'tools.files/write_file.approval_timeout_s', 'tools.files/write_file.max_total_ms',
       'tools.files/write_file.on_approval_timeout', 'tools.files/write_file.on_unknown', 'tools.files/write_file.path_args',
@@ -121,11 +129,6 @@ describe('what belongs to later releases', () => {
       agents: { assistant: { instructions: 'x', subagents: [] } },
     });
     expect(Object.keys(config.agents)).toEqual(['assistant']);
-  });
-
-  test('a provider that will never be one is told apart from a later one', () => {
-    const raw = { ...minimal(), models: { small: { provider: 'ollamma', model: 'm' } } };
-    expect(problemsAt(raw)).toEqual({ 'models.small.provider': 'expected ollama or scripted' });
   });
 });
 

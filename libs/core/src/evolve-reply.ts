@@ -15,7 +15,7 @@ type Reply = Extract<KeptMessage, { role: 'assistant' }>;
 const accepted = { tried: [], model_errors: 0 } as const;
 
 /** Text and thinking of one reply gather in one message; its calls follow. */
-export function replied(state: RunState, seq: number, part: { text: string } | { thinking: string }): Partial<RunState> {
+export function replied(state: RunState, seq: number, part: { text: string } | { thinking: string; provider_data: unknown }): Partial<RunState> {
   const candidate = 'text' in part ? { candidate: joinPieces(state.pieces, part.text) } : {};
   return { ...inReply(state, seq, (reply) => ({ ...reply, ...part })), ...candidate, ...accepted };
 }
@@ -50,7 +50,7 @@ function inReply(state: RunState, seq: number, with_: (reply: Reply) => Reply): 
   const { generation, messages } = state.transcript;
   const last = messages.at(-1);
   if (last?.role === 'assistant') return { transcript: { generation, messages: [...messages.slice(0, -1), with_(last)] } };
-  return append(state, with_({ seq, role: 'assistant', text: '', thinking: '', calls: [], model: state.model ?? '' }));
+  return append(state, with_({ seq, role: 'assistant', text: '', thinking: '', provider_data: null, calls: [], model: state.model ?? '' }));
 }
 
 export function settled(state: RunState, event: ToolResult & { seq: number }): Partial<RunState> {

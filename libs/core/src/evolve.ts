@@ -42,7 +42,7 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
       model: event.model, position: event.position, tried: state.tried.includes(event.position) ? state.tried : [...state.tried, event.position],
       estimated_tokens: event.estimated_tokens, compact_next: null };
     case 'assistant_text': return event.is_final ? { ...replied(state, event.seq, { text: event.content }), ...spent(state, event.usage) } : {};
-    case 'assistant_thinking': return replied(state, event.seq, { thinking: event.content });
+    case 'assistant_thinking': return replied(state, event.seq, { thinking: event.content, provider_data: event.provider_data ?? null });
     case 'tool_use': return { ...called(state, event), ...spent(state, event.usage) };
     case 'tool_result': return settled(state, event);
     case 'max_iterations': return {

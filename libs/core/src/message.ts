@@ -15,11 +15,21 @@ export interface MessageToolCall {
   readonly tool_input: Readonly<Record<string, unknown>>;
 }
 
+export interface AssistantMessage {
+  readonly role: 'assistant';
+  readonly text: string;
+  readonly thinking: string;
+  /** What its provider wants back with the thinking, unchanged; for `model` alone. Null or absent: nothing. */
+  readonly provider_data?: unknown;
+  readonly calls: readonly MessageToolCall[];
+  readonly model: string;
+}
+
 export type Message =
   | { readonly role: 'user'; readonly content: Content }
   /** Said by the host, not by a person. Providers render it as a user message. */
   | { readonly role: 'host'; readonly note: HostNote; readonly content: string }
-  | { readonly role: 'assistant'; readonly text: string; readonly thinking: string; readonly calls: readonly MessageToolCall[]; readonly model: string }
+  | AssistantMessage
   | { readonly role: 'tool'; readonly tool_use_id: string; readonly tool_name: string; readonly content: string; readonly is_error: boolean };
 
 /** Append-only within a generation; compaction starts a new one. */

@@ -111,7 +111,7 @@ function answer(state: RunState, decision: Decision, now: Happening): TurnInput 
     const failure = { error_type: now.fails ?? 'timeout', detail: now.content, retry_after_s: null, partial_text: now.reply.text, usage: noUsage };
     return { type: 'model_failed', failure, elapsed_s: 1, timed_out: now.timedOut, jitter: 0.5, commands: [] };
   }
-  const reply = { ...now.reply, provider_data: null, finish: now.reply.length ? 'length' as const : 'stop' as const, finish_raw: 'x', usage: noUsage };
+  const reply = { ...now.reply, provider_data: now.reply.thinking.length > 3 ? { signature: now.reply.thinking.length } : null, finish: now.reply.length ? 'length' as const : 'stop' as const, finish_raw: 'x', usage: noUsage };
   return { type: 'model_replied', reply, judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] };
 }
 

@@ -4,12 +4,12 @@
  *
  * Owns: the connections kept alive by its own fetch, until `close`. Nothing of one call outlives it.
  */
-import type { ErrorType, ModelFailure, Usage } from '@treadle/core';
+import type { ErrorType, ModelFailure, ModelSpec, Usage } from '@treadle/core';
 import type { Clock, ModelCall, ModelGateway, ModelOutcome } from '@treadle/engine';
 import { redact, secretsOf } from './failure/redact.ts';
 import { createHttpFetch } from './http/http-fetch.ts';
 import { withSmallerImages } from './shrink-images.ts';
-import type { ModelConnection, Provider, ProviderFailure, ProviderOutcome, ProviderRegistry } from './provider.ts';
+import type { ModelConnection, Provider, ProviderFailure, ProviderOutcome, ProviderRegistry, Served } from './provider.ts';
 import { builtInProviders } from './providers/registry.ts';
 import { createWatch, verdictText, type Verdict } from './watch.ts';
 
@@ -29,6 +29,8 @@ export interface ModelGatewayOptions {
 export interface ModelPrice { readonly input_per_mtok: number; readonly output_per_mtok: number }
 
 export interface ClosableModelGateway extends ModelGateway {
+  /** What a model's server says of it, within a few seconds: for those who set things up. */
+  served(model: Pick<ModelSpec, 'name' | 'provider' | 'model'>): Promise<Served>;
   /** Lets go of idle connections. Calls in flight go on. */
   close(): void;
 }
@@ -73,8 +75,19 @@ export function createModelGateway(options: ModelGatewayOptions): ClosableModelG
     }
   }
 
-  return { call: route, close: http.close };
+  async function served({ name, provider, model }: Pick<ModelSpec, 'name' | 'provider' | 'model'>): Promise<Served> {
+    const connection = Object.hasOwn(options.connections, name) ? options.connections[name] : undefined;
+    const asked = Object.hasOwn(providers, provider) ? providers[provider] : undefined;
+    if (connection === undefined || asked?.served === undefined) return { type: 'untold' };
+    const answer = await asked.served({ model, connection, fetch, nowMs, signal: AbortSignal.timeout(servedTimeoutMs) });
+    if (answer.type !== 'failed') return answer;
+    return { type: 'failed', failure: { ...answer.failure, detail: redact(answer.failure.detail, secretsOf(connection)) } };
+  }
+
+  return { call: route, served, close: http.close };
 }
+
+const servedTimeoutMs = 5000;
 
 /** Tokens that a failed call has cost are paid for, too. */
 function priced(outcome: ModelOutcome, price: ModelPrice | undefined): ModelOutcome {

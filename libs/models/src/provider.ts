@@ -13,7 +13,7 @@ import type { ErrorType, ModelReply, ModelRequest, Usage } from '@treadle/core';
 /** Where a configured model is served, and how long it may take. Never part of a run's state. */
 export interface ModelConnection {
   readonly base_url: string;
-  /** Sent as a bearer token. Never appears in a failure's detail. */
+  /** Sent as a bearer token, or in the header that the wire has for it. Never appears in a failure's detail. */
   readonly api_key?: string;
   /** Until the first sign of a reply; covers a cold load of the model. */
   readonly first_token_timeout_ms: number;
@@ -48,11 +48,31 @@ export type ProviderOutcome =
   | { readonly type: 'replied'; readonly reply: ModelReply }
   | { readonly type: 'failed'; readonly failure: ProviderFailure };
 
+/** What no server answers well: most templates fail on it, Ollama only loads its model. */
+export const noUserMessage: ProviderOutcome = {
+  type: 'failed', failure: { error_type: 'history_invalid', detail: 'the request holds no user message', retry_after_s: null, usage: null },
+};
+
 export interface Provider {
   /** What a model's `provider` says. */
   readonly name: string;
   call(call: ProviderCall): Promise<ProviderOutcome>;
+  /** What its server says of a model, without asking the model anything; absent where there is no server. Keeps P2 and P3. */
+  served?(question: ServedQuestion): Promise<Served>;
 }
+
+export interface ServedQuestion extends Pick<ProviderCall, 'connection' | 'signal' | 'fetch' | 'nowMs'> {
+  /** The provider's own name for it. */
+  readonly model: string;
+}
+
+export type Served =
+  | { readonly type: 'served' }
+  /** `others`: what there is instead. */
+  | { readonly type: 'not_served'; readonly others: readonly string[] }
+  /** The server answers, and does not tell. */
+  | { readonly type: 'untold' }
+  | { readonly type: 'failed'; readonly failure: ProviderFailure };
 
 /** Providers by name. */
 export type ProviderRegistry = Readonly<Record<string, Provider>>;

@@ -1,9 +1,9 @@
 export { createMemoryRunStore, type MemoryJob, type MemoryRunStore, type Protections } from './doubles/run-store.ts';
 export { agentLimits, testModel, testSpec, testTool } from './builders/agent.ts';
 export {
-  cut, raw, reply, stall, startModelServer, status, strictValidator, text, tool, toolTurns, type ChatBody, type ChatMessage, type CutManner, type CutPoint,
-  type Delivery, type ModelScript, type ModelServer, type ModelServerOptions, type RecordedRequest, type RequestEnd, type ScriptedCall,
-  type ScriptedMessage, type ScriptedReply, type ServedModel, type ToolTurns, type WholeReply,
+  cut, raw, refusal, reply, signatureOf, sse, stall, startModelServer, status, strictValidator, text, tool, toolTurns, type ChatBody, type ChatMessage, type CutManner,
+  type CutPoint, type Delivery, type DialectName, type ModelScript, type ModelServer, type ModelServerOptions, type RecordedRequest, type RequestEnd,
+  type ScriptedCall, type ScriptedMessage, type ScriptedReply, type ServedModel, type ToolTurns, type WholeReply,
 } from './model-server/index.ts';
 export {
   ledgerTools, readLedger, testMcpServer, writeLedger, type LedgerLine, type LedgerPhase, type LedgerTool, type LedgerToolContext,

@@ -2,8 +2,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { agentSpecOf, configWarnings, functionTools, mcpServers, toolPolicies } from '@treadle/config';
+import { agentSpecOf, configWarnings, functionTools, mcpServers, modelConnections, toolPolicies } from '@treadle/config';
 import { openArchive } from '@treadle/event-archive';
+import { createModelGateway, type ModelGatewayOptions, type Served } from '@treadle/models';
 import { connectRedis, inspectRedis } from '@treadle/run-store';
 import { createToolRunner } from '@treadle/tools';
 import { findRedisServer } from '../redis-server.ts';
@@ -70,20 +71,34 @@ async function checkArchive({ settings }: Setup): Promise<Finding[]> {
 }
 
 async function checkModels({ config }: Setup): Promise<Finding[]> {
-  return Promise.all(Object.entries(config.models).map(async ([name, model]): Promise<Finding> => {
-    const check = `model ${name}`;
-    if (model.provider === 'scripted') return { check, state: 'warning', detail: 'the built-in scripted stand-in, no language model', mend: 'set OLLAMA_HOST and OLLAMA_MODEL' };
-    try {
-      const response = await fetch(`${model.base_url}/api/tags`, { signal: AbortSignal.timeout(3000) });
-      const { models = [] } = await response.json() as { models?: { name: string }[] };
-      const there = models.some((each) => each.name === model.model || each.name === `${model.model}:latest`);
-      return there
-        ? { check, state: 'ok', detail: `${model.model} at ${model.base_url}` }
-        : { check, state: 'error', detail: `${model.base_url} does not have ${model.model}`, mend: `ollama pull ${model.model}` };
-    } catch (error) {
-      return { check, state: 'error', detail: `${model.base_url} does not answer: ${messageOf(error)}`, mend: 'start Ollama, or correct base_url' };
+  const connections = Object.entries(modelConnections(config)).map(([name, { api_key, ...connection }]) => [name, { ...connection, ...(api_key === null ? {} : { api_key }), total_timeout_ms: 5000 }]);
+  const gateway = createModelGateway({ connections: Object.fromEntries(connections) as ModelGatewayOptions['connections'] });
+  try {
+    return await Promise.all(Object.entries(config.models).map(async ([name, model]): Promise<Finding> => {
+      const check = `model ${name}`;
+      if (model.provider === 'scripted') return { check, state: 'warning', detail: 'the built-in scripted stand-in, no language model', mend: 'set OLLAMA_HOST and OLLAMA_MODEL' };
+      return { check, ...modelFinding(await gateway.served({ ...model, name }), model) };
+    }));
+  } finally {
+    gateway.close();
+  }
+}
+
+type Model = Setup['config']['models'][string];
+
+function modelFinding(served: Served, { provider, model, base_url }: Model): Omit<Finding, 'check'> {
+  switch (served.type) {
+    case 'served': return { state: 'ok', detail: `${model} at ${base_url}` };
+    case 'untold': return { state: 'warning', detail: `${base_url} answers, but does not tell which models it has`, mend: 'try it with `treadle run`; if that fails, correct base_url' };
+    case 'not_served': return {
+      state: 'error', detail: `${base_url} does not have ${model}`, mend: provider === 'ollama' ? `ollama pull ${model}` : `use a model it has: ${served.others.slice(0, 5).join(', ') || 'there is none'}`,
+    };
+    case 'failed': {
+      const { error_type, detail } = served.failure;
+      if (error_type === 'auth_invalid' || error_type === 'access_denied') return { state: 'error', detail: `${base_url} refuses the key: ${detail}`, mend: "correct the model's credentials" };
+      return { state: 'error', detail: `${base_url} does not answer: ${detail}`, mend: provider === 'ollama' ? 'start Ollama, or correct base_url' : 'start the server, or correct base_url' };
     }
-  }));
+  }
 }
 
 function checkAgents({ config }: Setup): Finding[] {

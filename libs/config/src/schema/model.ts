@@ -3,13 +3,14 @@ import { z } from 'zod';
 import { later, notSupportedYet } from './later.ts';
 import { timeoutMs } from './names.ts';
 
-export const providers = ['ollama', 'scripted'] as const;
-const laterProviders: readonly string[] = ['openai', 'anthropic'];
+export const providers = ['ollama', 'openai', 'anthropic', 'scripted'] as const;
 
-const provider = z.enum(providers, {
-  error: ({ input }) => (typeof input === 'string' && laterProviders.includes(input)
-    ? `provider "${input}" is ${notSupportedYet}; expected ${providers.join(' or ')}` : `expected ${providers.join(' or ')}`),
-});
+const provider = z.enum(providers, `expected ${providers.slice(0, -1).join(', ')} or ${providers.at(-1)}`);
+
+/** Where each provider is when nothing else is said; the scripted stand-in is nowhere. */
+export const defaultBaseUrls: Readonly<Record<(typeof providers)[number], string>> = {
+  ollama: 'http://127.0.0.1:11434', openai: 'https://api.openai.com/v1', anthropic: 'https://api.anthropic.com', scripted: 'http://127.0.0.1:11434',
+};
 
 const httpUrl = z.string().refine((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), 'expected an http or https URL');
 
@@ -21,7 +22,8 @@ export const modelSchema = z.strictObject({
   provider,
   /** The provider's own name for it. */
   model: z.string().min(1),
-  base_url: httpUrl.default('http://127.0.0.1:11434'),
+  /** Default: the provider's own address; see `defaultBaseUrls`. */
+  base_url: httpUrl.optional().meta({ description: `Default: ${Object.entries(defaultBaseUrls).slice(0, -1).map(([name, url]) => `${url} for ${name}`).join(', ')}.` }),
   /** Tokens. */
   context_window: z.int().min(256).max(10_000_000).default(8192),
   /** Tokens. */
@@ -35,7 +37,7 @@ export const modelSchema = z.strictObject({
   price: z.strictObject({ input_per_mtok: perMtok, output_per_mtok: perMtok }).prefault({}),
   first_token_timeout_ms: timeoutMs.default(60_000),
   idle_timeout_ms: timeoutMs.default(30_000),
-});
+}).transform((model) => ({ ...model, base_url: model.base_url ?? defaultBaseUrls[model.provider] }));
 
 export const chainSchema = z.strictObject({
   models: z.array(z.string()).min(1, 'expected at least one model'),

@@ -31,12 +31,28 @@ describe('the headers', () => {
   });
 });
 
+describe('budgets that the headers count', () => {
+  it.each([
+    [{ 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': '6m0s' }, 360], [{ 'x-ratelimit-remaining-tokens': '0', 'x-ratelimit-reset-tokens': '120ms' }, 0.12],
+    [{ 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': '1s', 'x-ratelimit-remaining-tokens': '0', 'x-ratelimit-reset-tokens': '9s' }, 9],
+    [{ 'anthropic-ratelimit-input-tokens-remaining': '0', 'anthropic-ratelimit-input-tokens-reset': '2026-03-04T05:07:07Z' }, 60],
+    [{ 'x-ratelimit-remaining-requests': '5', 'x-ratelimit-reset-requests': '6m0s' }, null], [{ 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': 'soon' }, null],
+    [{ 'x-ratelimit-remaining-requests': '0' }, null],
+  ])('%j is %s', (headers, expected) => {
+    expect(fromHeaders(headers as unknown as Record<string, string>)).toBe(expected);
+  });
+
+  it('count for less than what was said', () => {
+    expect(fromHeaders({ 'retry-after': '3', 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': '9s' })).toBe(3);
+  });
+});
+
 describe('the words', () => {
   it.each([
     ['Please try again in 7m12s.', 432], ['Please try again in 7.02s.', 7.02], ['try again in 120ms', 0.12], ['Try again in 5 minutes', 300],
     ['try again in 1h2m3s', 3723], ['usage limit reached, try again in 47 minutes', 2820], ['Please retry after 26 seconds.', 26],
     ['try again in 1 hour and 30 minutes', 5400], ['Limit resets in 2 hours', 7200], ['please wait 10 seconds', 10],
-    ['{"error":"x","resets_in_seconds": 2820}', 2820], ['"retry_after":"12"', 12], ['"resets_at":"2026-03-04T05:06:17Z"', 10],
+    ['{"error":"x","resets_in_seconds": 2820}', 2820], ['"retry_after":"12"', 12], ['"resets_at":"2026-03-04T05:06:17Z"', 10], ['{"resets_at":1772600777}', 10], ['"X-RateLimit-Reset":"1772600777000"', 10],
   ])('%s', (text, expected) => {
     expect(fromText(text)).toBe(expected);
   });

@@ -14,12 +14,29 @@ export interface RetryAfterSources {
   readonly nowMs: number;
 }
 
-/** Seconds from now, 0 to 31 days; the first source that can be read counts: `retry-after-ms`, `retry-after`, then the words. */
+/** Seconds from now, 0 to 31 days; the first source that can be read counts: `retry-after-ms`, `retry-after`, the words, used-up budgets. */
 export function retryAfterS(sources: RetryAfterSources): number | null {
   const { headers, text, nowMs } = sources;
   return sane(decimal(headers?.get('retry-after-ms') ?? ''), 1 / 1000)
     ?? header(headers?.get('retry-after') ?? '', nowMs)
-    ?? words(text, nowMs);
+    ?? words(text, nowMs)
+    ?? usedUp(headers, nowMs);
+}
+
+/** Budgets that vendors count in headers of their own: `reset` is "1s", "6m0s" or a date. */
+const budgets = [
+  ...['requests', 'tokens'].map((what) => ({ remaining: `x-ratelimit-remaining-${what}`, reset: `x-ratelimit-reset-${what}` })),
+  ...['requests', 'tokens', 'input-tokens', 'output-tokens'].map((what) => ({ remaining: `anthropic-ratelimit-${what}-remaining`, reset: `anthropic-ratelimit-${what}-reset` })),
+];
+
+/** Until the last of the budgets that have nothing left is filled again. */
+function usedUp(headers: Headers | null, nowMs: number): number | null {
+  const waits = budgets.filter(({ remaining }) => headers?.get(remaining)?.trim() === '0').map(({ reset }) => span(headers?.get(reset)?.trim() ?? '', nowMs)).filter((wait) => wait !== null);
+  return waits.length === 0 ? null : Math.max(...waits);
+}
+
+function span(value: string, nowMs: number): number | null {
+  return /^(\d{1,9}(\.\d{1,9})?(ms|[smhd])){1,4}$/.test(value) ? sane(total(value), 1) : date(value, nowMs);
 }
 
 function header(value: string, nowMs: number): number | null {
@@ -52,7 +69,10 @@ function words(text: string, nowMs: number): number | null {
   const field = /"(?:resets_in_seconds|retry_after|retry_after_seconds)"\s{0,4}:\s{0,4}"?(\d{1,12}(?:\.\d{1,9})?)/.exec(text)?.[1];
   if (field !== undefined) return sane(Number(field), 1);
   const at = /resets?[ _]at"?\s{0,4}:?\s{0,4}"?(\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))/i.exec(text)?.[1];
-  return at === undefined ? null : date(at, nowMs);
+  if (at !== undefined) return date(at, nowMs);
+  // Seconds or milliseconds since 1970; which of them, its size says.
+  const epoch = /"(?:resets?_at|x-ratelimit-reset)"\s{0,4}:\s{0,4}"?(\d{10}|\d{13})(?!\d)/i.exec(text)?.[1];
+  return epoch === undefined ? null : sane(Math.max(0, Number(epoch) * (epoch.length === 10 ? 1000 : 1) - nowMs), 1 / 1000);
 }
 
 function total(phrase: string): number {

@@ -3,14 +3,13 @@
  */
 import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { chatChunks, chatObject } from './ollama-wire.ts';
+import type { Asked, Dialect } from './dialects/dialect.ts';
 import type { CutPoint, ScriptedReply, WholeReply } from './replies.ts';
 
 export interface Delivering {
   readonly response: ServerResponse;
-  readonly model: string;
-  readonly stream: boolean;
-  readonly promptBytes: number;
+  readonly dialect: Dialect;
+  readonly asked: Asked;
 }
 
 export async function deliver(reply: ScriptedReply, to: Delivering): Promise<void> {
@@ -18,6 +17,12 @@ export async function deliver(reply: ScriptedReply, to: Delivering): Promise<voi
     case 'status': {
       if (reply.delivery.delayMs !== undefined) await delay(reply.delivery.delayMs);
       to.response.writeHead(reply.status, reply.headers).end(reply.body);
+      return;
+    }
+    case 'refusal': {
+      if (reply.delivery.delayMs !== undefined) await delay(reply.delivery.delayMs);
+      const body = JSON.stringify(to.dialect.errorBody(reply.status, reply.message));
+      to.response.writeHead(reply.status, { 'content-type': 'application/json', ...reply.headers }).end(body);
       return;
     }
     case 'message':
@@ -37,15 +42,19 @@ export async function deliver(reply: ScriptedReply, to: Delivering): Promise<voi
   }
 }
 
+/** The bytes of a reply's body, as the wire sends them to this request. */
+export function bodyChunks(reply: WholeReply, dialect: Dialect, asked: Asked): readonly Uint8Array[] {
+  if (reply.type === 'raw') return reply.chunks;
+  if (!dialect.streams(asked.body)) return [Buffer.from(JSON.stringify(dialect.whole(reply.message, asked)))];
+  const { lineEnd = '\n' } = reply.delivery;
+  return dialect.pieces(reply.message, asked).map((piece) => Buffer.from(piece.replaceAll('\n', lineEnd)));
+}
+
 async function sendWhole(reply: WholeReply, to: Delivering): Promise<void> {
   const { delayMs, chunkDelayMs, cutAt } = reply.delivery;
   if (delayMs !== undefined) await delay(delayMs);
-  if (!to.stream && reply.type === 'message') {
-    to.response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(chatObject(reply.message, to.model, to.promptBytes)));
-    return;
-  }
   begin(to);
-  for (const chunk of recut(chatChunks(reply, to.model, to.promptBytes), cutAt)) {
+  for (const chunk of recut(bodyChunks(reply, to.dialect, to.asked), cutAt)) {
     if (to.response.destroyed) return;
     if (!to.response.write(chunk)) await drained(to.response);
     if (chunkDelayMs !== undefined) await delay(chunkDelayMs);
@@ -60,13 +69,12 @@ async function sendBeginning(reply: WholeReply, upTo: CutPoint, to: Delivering):
   begin(to);
   to.response.flushHeaders();
   if (upTo === 'headers' || upTo === 0) return;
-  const whole = Buffer.concat(chatChunks(reply, to.model, to.promptBytes));
-  const head = whole.subarray(0, upTo);
+  const head = Buffer.concat(bodyChunks(reply, to.dialect, to.asked)).subarray(0, upTo);
   if (head.length > 0) await new Promise<void>((resolve) => { to.response.write(head, () => resolve()); });
 }
 
 function begin(to: Delivering): void {
-  to.response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+  to.response.writeHead(200, { 'content-type': to.dialect.streams(to.asked.body) ? to.dialect.streamType : 'application/json' });
 }
 
 /** Each chunk is a frame of its own on the wire, so the client sees just these boundaries. */

@@ -6,7 +6,7 @@ export interface ScriptedCall {
   /** Null leaves the `id` field out, as old Ollama servers do. */
   readonly id: string | null;
   readonly name: string;
-  /** Sent as it is: an object, but also a string, null or (undefined) no field at all. */
+  /** An object; or, sent as it is, a string (where the wire has arguments as text: that text), null or (undefined) no field at all. */
   readonly args: unknown;
 }
 
@@ -18,17 +18,22 @@ export interface Delivery {
   readonly chunkDelayMs?: number;
   /** Byte offsets at which the body is cut into chunks, or a chunk per byte; by default a chunk per line. */
   readonly cutAt?: readonly number[] | 'every_byte';
+  /** Of a streamed message; default `\n`. */
+  readonly lineEnd?: '\n' | '\r\n' | '\r';
 }
 
 export interface ScriptedMessage {
   readonly text?: string;
+  /** Where the wire signs thoughts, with a signature that the strict validator knows again. */
   readonly thinking?: string;
+  /** A thought that the client cannot read; only Anthropic's wire has such. */
+  readonly redacted_thinking?: string;
   readonly calls?: readonly ScriptedCall[];
-  /** Default `stop`, also with calls, as Ollama does. */
+  /** Default is what the wire says of a whole reply (Ollama: `stop` with calls, too). `stop` and `length` are put in the wire's own words. */
   readonly done_reason?: string;
-  /** Tokens; null leaves the counts out; by default derived from the sizes. */
-  readonly usage?: { readonly prompt: number; readonly output: number } | null;
-  /** Lines the text is spread over; default 3. */
+  /** Tokens; `cached` are among those of the prompt. Null leaves the counts out; by default derived from the sizes. */
+  readonly usage?: { readonly prompt: number; readonly output: number; readonly cached?: number } | null;
+  /** Pieces that a text (and arguments, where they are text) is spread over; default 3. */
   readonly pieces?: number;
 }
 
@@ -45,6 +50,8 @@ export type WholeReply =
 export type ScriptedReply =
   | WholeReply
   | { readonly type: 'status'; readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: string; readonly delivery: Delivery }
+  /** The status in the wire's own words. */
+  | { readonly type: 'refusal'; readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly message: string; readonly delivery: Delivery }
   /** Silence for ever; ended by the client or by the server's `close`. */
   | { readonly type: 'stall'; readonly after: CutPoint; readonly of: WholeReply }
   | { readonly type: 'cut'; readonly after: CutPoint; readonly how: CutManner; readonly of: WholeReply };
@@ -69,6 +76,11 @@ export function status(code: number, headers: Readonly<Record<string, string>> =
   const isText = typeof body === 'string';
   const type: Record<string, string> = isText ? {} : { 'content-type': 'application/json' };
   return { type: 'status', status: code, headers: { ...type, ...headers }, body: isText ? body : JSON.stringify(body), delivery: {} };
+}
+
+/** An error as the wire that was asked words it: for scripts that several wires share. */
+export function refusal(code: number, message: string, headers: Readonly<Record<string, string>> = {}): ScriptedReply {
+  return { type: 'refusal', status: code, headers, message, delivery: {} };
 }
 
 /** Sends the beginning of a reply, then nothing more, with the connection open. */

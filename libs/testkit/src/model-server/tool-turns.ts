@@ -2,7 +2,8 @@
  * A script without end, for load: each conversation asks for a tool so many times, then answers.
  */
 import { text, tool, type WholeReply } from './replies.ts';
-import type { ChatBody, ModelScript } from './server.ts';
+import type { ChatBody } from './dialects/index.ts';
+import type { ModelScript } from './script.ts';
 
 export interface ToolTurns {
   /** Tool turns before the answer. */
@@ -26,14 +27,17 @@ export function toolTurns(options: ToolTurns): ModelScript {
   };
 }
 
-/** Results behind the last user message. */
+/** Results behind the last words of the user, on any wire: a message of the role `tool`, or blocks in a message of the user. */
 function toolResults(body: ChatBody): number {
-  const messages = body.messages ?? [];
-  const asked = messages.findLastIndex((message) => message.role === 'user');
-  return messages.slice(asked + 1).filter((message) => message.role === 'tool').length;
+  const results = (body.messages ?? []).map(({ role, content }) => {
+    if (role === 'tool') return 1;
+    return Array.isArray(content) ? content.filter((block: { readonly type?: string }) => block.type === 'tool_result').length : 0;
+  });
+  const asked = (body.messages ?? []).findLastIndex(({ role }, index) => role === 'user' && results[index] === 0);
+  return results.slice(asked + 1).reduce((sum, count) => sum + count, 0);
 }
 
 function firstTool(body: ChatBody): string {
-  const [first] = (body['tools'] ?? []) as readonly { readonly function?: { readonly name?: string } }[];
-  return first?.function?.name ?? 'no_tool_was_offered';
+  const [first] = (body['tools'] ?? []) as readonly { readonly name?: string; readonly function?: { readonly name?: string } }[];
+  return first?.function?.name ?? first?.name ?? 'no_tool_was_offered';
 }

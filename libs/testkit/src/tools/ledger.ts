@@ -26,8 +26,8 @@ export function writeLedger(file: string, line: LedgerLine): void {
   appendFileSync(file, `${JSON.stringify(line)}\n`, { flag: 'a' });
 }
 
-/** Every line so far; a file that is not there yet has none. */
+/** Every line so far; a file that is not there yet has none. A reader may come upon a line that is being written: it counts once its end is there. */
 export function readLedger(file: string): LedgerLine[] {
   if (!existsSync(file)) return [];
-  return readFileSync(file, 'utf8').split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as LedgerLine);
+  return readFileSync(file, 'utf8').split('\n').slice(0, -1).map((line) => JSON.parse(line) as LedgerLine);
 }

@@ -8,26 +8,7 @@
  *    the connection can be used again.
  * 3  Early ends are left to the reader, who misses the `done` line.
  */
-
-/** A line that is no JSON object. */
-export class UnreadableLine extends Error {
-  constructor(line: string) {
-    super(`the server sent a line that is not NDJSON: ${line.slice(0, 200)}`);
-    this.name = 'UnreadableLine';
-  }
-}
-
-/** An error in the middle of a stream that began with 200. */
-export class StreamedError extends Error {
-  /** The whole line. */
-  readonly line: string;
-
-  constructor(line: string) {
-    super('the server sent an error in the middle of its reply');
-    this.name = 'StreamedError';
-    this.line = line;
-  }
-}
+import { StreamedError, UnreadableReply } from '../../http/stream-fault.ts';
 
 /** Bytes of one reply; far above what any output limit allows. */
 const largestReply = 4 * 1024 * 1024;
@@ -52,7 +33,7 @@ export function wholeLines(body: ReadableStream<Uint8Array>): ReadableStream<Uin
         return last.length > 0 && isJson(last) ? last : null;
       }
       taken += value.length;
-      if (taken > largestReply) throw new UnreadableLine('(the reply is too large)');
+      if (taken > largestReply) throw new UnreadableReply('(the reply is too large)');
       const end = value.lastIndexOf(newline);
       if (end < 0) {
         rest.push(value);
@@ -95,7 +76,7 @@ function checked(chunk: Uint8Array): Checked {
   for (const line of new TextDecoder().decode(chunk).split('\n')) {
     if (line.trim() === '') continue;
     const value = parsed(line);
-    if (value === null) return { lines, last: false, fault: new UnreadableLine(line) };
+    if (value === null) return { lines, last: false, fault: new UnreadableReply(line) };
     if (Object.hasOwn(value, 'error')) return { lines, last: false, fault: new StreamedError(line) };
     lines += `${line}\n`;
     if (value['done'] === true) return { lines, last: true, fault: null };

@@ -5,21 +5,23 @@
  */
 import { Ollama, type ChatRequest } from 'ollama/browser';
 import { refusing } from '../../http/refusal.ts';
-import type { Provider, ProviderCall, ProviderOutcome } from '../../provider.ts';
+import { noUserMessage, type Provider, type ProviderCall, type ProviderOutcome, type Served, type ServedQuestion } from '../../provider.ts';
+import { classifyFailure } from '../../failure/classify.ts';
 import type { Stage } from '../../failure/transport.ts';
-import { classify } from './classify.ts';
+import { listedModel } from '../../http/listed-models.ts';
+import { EarlyEnd } from '../../http/stream-fault.ts';
+import { asksSomething } from '../../request/words.ts';
+import { fillsWindow } from '../../request/window.ts';
 import { wholeLines } from './lines.ts';
 import { render } from './render.ts';
 import { createReplyCollector } from './reply.ts';
 
-export const ollama: Provider = { name: 'ollama', call: callOllama };
+export const ollama: Provider = { name: 'ollama', call: callOllama, served: servedByOllama };
 
 async function callOllama(call: ProviderCall): Promise<ProviderOutcome> {
-  const wire = render(call.request);
   // Ollama answers such a request with `done_reason: "load"` and nothing else, and would for ever.
-  if (!wire.messages.some((message) => message.role === 'user')) {
-    return { type: 'failed', failure: { error_type: 'history_invalid', detail: 'the request holds no user message', retry_after_s: null, usage: null } };
-  }
+  if (!asksSomething(call.request.messages)) return noUserMessage;
+  const wire = render(call.request);
   let stage: Stage = 'connecting';
   let stream: { abort(): void } | null = null;
   try {
@@ -35,18 +37,21 @@ async function callOllama(call: ProviderCall): Promise<ProviderOutcome> {
       call.onProgress();
       collector.take(line);
     }
-    return collector.finish() ?? endedEarly();
+    const finished = collector.finish();
+    if (finished === null) throw new EarlyEnd();
+    return finished;
   } catch (error) {
-    return { type: 'failed', failure: classify(error, { stage, nowMs: call.nowMs() }) };
+    const fault = isEarlyEnd(error) ? new EarlyEnd() : error;
+    return { type: 'failed', failure: classifyFailure(fault, { stage, nowMs: call.nowMs(), promptFillsWindow: () => fillsWindow(call.request) }) };
   } finally {
     // Leaving the loop does not close the connection: the server would go on generating.
     stream?.abort();
   }
 }
 
-/** The client throws on an early end itself; this is for the day it does not. */
-function endedEarly(): ProviderOutcome {
-  return { type: 'failed', failure: { error_type: 'stream_interrupted', detail: 'the stream ended without its last line', retry_after_s: null, usage: null } };
+/** What the npm client says when a stream ends without its last line. */
+function isEarlyEnd(error: unknown): boolean {
+  return error instanceof Error && error.message === 'Did not receive done or success response in stream.';
 }
 
 function guarded(call: ProviderCall, onHeaders: () => void): typeof fetch {
@@ -57,4 +62,13 @@ function guarded(call: ProviderCall, onHeaders: () => void): typeof fetch {
     onHeaders();
     return response.body === null ? response : new Response(wholeLines(response.body), { status: response.status, headers: response.headers });
   };
+}
+
+/** Ollama lists a model with its tag, and takes `latest` for one that is named without. */
+function servedByOllama(question: ServedQuestion): Promise<Served> {
+  const { api_key } = question.connection;
+  return listedModel({
+    path: '/api/tags', headers: api_key === undefined ? {} : { authorization: `Bearer ${api_key}` }, list: 'models', name: 'name',
+    means: (listed, asked) => listed === asked || listed === `${asked}:latest`,
+  }, question);
 }

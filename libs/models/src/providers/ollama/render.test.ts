@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Message } from '@treadle/core';
 import { startModelServer, strictValidator, text } from '@treadle/testkit';
 import { callOnce, gatewayTo, reasonOf, requestOf, toolNamed } from '../../testing.ts';
-import { imageBase64 } from './images.ts';
+import { imageOf } from '../../request/images.ts';
 import { render } from './render.ts';
 
 const png = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3, 4]).toString('base64');
@@ -80,7 +80,7 @@ describe('images', () => {
     expect(messagesOf([user(png)])).toEqual([{ role: 'user', content: 'see', images: [png] }]);
     expect(messagesOf([user(`data:image/png;base64,${png}`)])[0]?.images).toEqual([png]);
     for (const path of ['/etc/passwd', '/bin/zsh', import.meta.filename, '', '????', 'iVBORw0KGgo']) {
-      expect(imageBase64(path), path).toBeNull();
+      expect(imageOf(path), path).toBeNull();
       expect(messagesOf([user(path)])).toEqual([{ role: 'user', content: 'see\n[An image that could not be read was left out.]' }]);
     }
   });

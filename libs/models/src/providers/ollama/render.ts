@@ -1,9 +1,11 @@
 /**
  * A request as Ollama's `/api/chat` takes it, made from core's messages. Own types: the npm ones lack ids, `truncate` and `shift`.
  */
-import type { ContentPart, Message, ModelRequest, ToolDefinition } from '@treadle/core';
-import { imageBase64 } from './images.ts';
-import { resolvableSchema } from './schema.ts';
+import type { Content, Message, ModelRequest, ToolDefinition } from '@treadle/core';
+import { wireName, wireNames, type WireNames } from '../../request/names.ts';
+import { resolvableSchema } from '../../request/schema.ts';
+import { userParts } from '../../request/user-parts.ts';
+import { flaggedResultText, hostText } from '../../request/words.ts';
 
 export interface OllamaCall {
   readonly id: string;
@@ -38,7 +40,7 @@ export interface OllamaRequest {
 
 export function render(request: ModelRequest): OllamaRequest {
   const { model, system, messages, tools } = request;
-  const names = new Map(tools.map((tool) => [tool.name, tool.wire_name]));
+  const names = wireNames(tools);
   const rendered = messages.map((message) => renderMessage(message, { names, images: model.supports_images }));
   return {
     model: model.model,
@@ -49,12 +51,12 @@ export function render(request: ModelRequest): OllamaRequest {
   };
 }
 
-interface Rendering { readonly names: ReadonlyMap<string, string>; readonly images: boolean }
+interface Rendering { readonly names: WireNames; readonly images: boolean }
 
 function renderMessage(message: Message, how: Rendering): OllamaMessage {
   switch (message.role) {
     case 'user': return renderUser(message.content, how);
-    case 'host': return { role: 'user', content: message.note === 'steer' ? outOfBand(message.content) : message.content };
+    case 'host': return { role: 'user', content: hostText(message) };
     case 'assistant': return {
       role: 'assistant', content: message.text,
       ...(message.calls.length === 0 ? {} : {
@@ -64,37 +66,16 @@ function renderMessage(message: Message, how: Rendering): OllamaMessage {
       }),
     };
     case 'tool': return {
-      role: 'tool', content: resultText(message.content, message.is_error),
+      role: 'tool', content: flaggedResultText(message.content, message.is_error),
       tool_name: wireName(message.tool_name, how.names), tool_call_id: message.tool_use_id,
     };
   }
 }
 
-/** The wire has no error flag; and some templates lose an empty result altogether. */
-function resultText(content: string, isError: boolean): string {
-  const text = content === '' ? '(no output)' : content;
-  return isError ? `ERROR: ${text}` : text;
-}
-
-/** So that a model cannot take it for the words of a tool. */
-function outOfBand(text: string): string {
-  return `[A message from the user, sent while you were working. It does not come from a tool.]\n${text}`;
-}
-
-function renderUser(content: string | readonly ContentPart[], how: Rendering): OllamaMessage {
-  if (typeof content === 'string') return { role: 'user', content };
-  const texts: string[] = [];
-  const images: string[] = [];
-  for (const part of content) {
-    if (part.type === 'text') {
-      if (part.text.trim() !== '') texts.push(part.text);
-      continue;
-    }
-    const image = how.images ? imageBase64(part.data) : null;
-    if (image !== null) images.push(image);
-    else texts.push(how.images ? '[An image that could not be read was left out.]' : '[An image was left out: this model takes none.]');
-  }
-  if (texts.length === 0 && images.length === 0) texts.push('(empty message)');
+function renderUser(content: Content, how: Rendering): OllamaMessage {
+  const parts = userParts(content, how.images);
+  const images = parts.flatMap((part) => (part.type === 'image' ? [part.data] : []));
+  const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
   return { role: 'user', content: texts.join('\n'), ...(images.length === 0 ? {} : { images }) };
 }
 
@@ -106,12 +87,4 @@ function trimmedAtTheEnd(messages: readonly OllamaMessage[]): readonly OllamaMes
 
 function renderTool(tool: ToolDefinition): OllamaTool {
   return { type: 'function', function: { name: tool.wire_name, description: tool.description, parameters: resolvableSchema(tool.input_schema) } };
-}
-
-/** The offered tool's wire name; a name that no tool has (invented, or gone since) made legal, always in the same way. */
-function wireName(name: string, names: ReadonlyMap<string, string>): string {
-  const known = names.get(name);
-  if (known !== undefined) return known;
-  const legal = name.replaceAll('/', '__').replaceAll(/[^a-zA-Z0-9_-]/gu, '_').slice(0, 64);
-  return legal === '' ? 'unnamed_tool' : legal;
 }

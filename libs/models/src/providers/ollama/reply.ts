@@ -3,10 +3,10 @@
  *
  * States: open → done (the line with `done: true`). Only a done one can be made a reply.
  */
-import { noUsage, type ModelReply, type ModelRequest, type ReplyCall, type Usage } from '@treadle/core';
-import type { ProviderFailure } from '../../provider.ts';
-import { createTextAssembler } from '../../text-assembler.ts';
-import { readArguments } from './tool-arguments.ts';
+import type { ModelRequest, ReplyCall } from '@treadle/core';
+import type { ProviderOutcome } from '../../provider.ts';
+import { asObject, failedReply, judged, readCall, usageOf } from '../../reply/judge.ts';
+import { createTextAssembler } from '../../reply/text-assembler.ts';
 
 /** A line as it may really be: nothing of it is certain. */
 export interface OllamaLine {
@@ -17,18 +17,11 @@ export interface OllamaLine {
   readonly eval_count?: unknown;
 }
 
-export type Finished =
-  | { readonly type: 'replied'; readonly reply: ModelReply }
-  | { readonly type: 'failed'; readonly failure: ProviderFailure };
-
 export interface ReplyCollector {
   readonly take: (line: OllamaLine) => void;
   /** What came, judged; null when the terminal line has not come. */
-  readonly finish: () => Finished | null;
+  readonly finish: () => ProviderOutcome | null;
 }
-
-/** Tokens. A reply cut with less room left than this was cut by the window, and a larger output limit cannot help. */
-const leastRoom = 512;
 
 export function createReplyCollector(request: ModelRequest, onText: (increment: string) => void): ReplyCollector {
   const assembler = createTextAssembler();
@@ -42,60 +35,31 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
     onText(increment);
   };
 
+  function finish(): ProviderOutcome | null {
+    if (last === null) return null;
+    const finish_raw = typeof last.done_reason === 'string' ? last.done_reason : '';
+    const usage = usageOf({ input: last.prompt_eval_count, output: last.eval_count });
+    if (finish_raw === 'load' || finish_raw === 'unload') return failedReply('overloaded', 'model is loading', usage);
+    return judged({ text, thinking: thinking.toWellFormed(), provider_data: null, calls }, { finish_raw, cut: finish_raw === 'length', usage }, request);
+  }
+
   return {
+    finish,
     take: (line) => {
       const { content, thinking: thought, tool_calls } = line.message ?? {};
       if (typeof thought === 'string') thinking += thought;
       if (typeof content === 'string') show(assembler.take(content));
-      if (Array.isArray(tool_calls)) calls.push(...tool_calls.map((call: unknown) => readCall(call, request)));
+      if (Array.isArray(tool_calls)) calls.push(...tool_calls.map((call: unknown) => readOllamaCall(call, request)));
       if (line.done === true) {
         show(assembler.end());
         last = line;
       }
     },
-    finish: () => (last === null ? null : judge({ text, thinking: thinking.toWellFormed(), calls }, last, request)),
   };
 }
 
-interface Collected { readonly text: string; readonly thinking: string; readonly calls: readonly ReplyCall[] }
-
-function judge(collected: Collected, last: OllamaLine, request: ModelRequest): Finished {
-  const finish_raw = typeof last.done_reason === 'string' ? last.done_reason : '';
-  const usage = usageOf(last);
-  if (finish_raw === 'load' || finish_raw === 'unload') return failed('overloaded', 'model is loading', usage);
-  const cut = finish_raw === 'length';
-  if (cut && windowIsFull(usage, request)) {
-    return failed('context_overflow', `the context window of ${request.model.context_window} tokens is full: ${usage.input_tokens} of the prompt, ${usage.output_tokens} of the reply`, usage);
-  }
-  const finish = cut ? 'length' : collected.calls.length > 0 ? 'tool_calls' : 'stop';
-  return { type: 'replied', reply: { ...collected, provider_data: null, finish, finish_raw, usage } };
-}
-
-function windowIsFull(usage: Usage, request: ModelRequest): boolean {
-  const { context_window, max_output_tokens } = request.model;
-  return context_window - usage.input_tokens < leastRoom && usage.output_tokens < max_output_tokens;
-}
-
-function failed(error_type: ProviderFailure['error_type'], detail: string, usage: Usage): Finished {
-  return { type: 'failed', failure: { error_type, detail, retry_after_s: null, usage } };
-}
-
-function readCall(raw: unknown, request: ModelRequest): ReplyCall {
+function readOllamaCall(raw: unknown, request: ModelRequest): ReplyCall {
   const { id, function: inner } = asObject(raw);
-  const { name: rawName, arguments: rawArguments } = asObject(inner);
-  const name = typeof rawName === 'string' && rawName !== '' ? rawName.toWellFormed() : 'unnamed_tool';
-  const tool = request.tools.find((each) => each.wire_name === name || each.name === name);
-  return { provider_id: typeof id === 'string' && id !== '' ? id.toWellFormed() : null, name, ...readArguments(rawArguments, tool) };
-}
-
-function usageOf(line: OllamaLine): Usage {
-  return { ...noUsage, input_tokens: count(line.prompt_eval_count), output_tokens: count(line.eval_count) };
-}
-
-function count(value: unknown): number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0;
-}
-
-function asObject(value: unknown): Readonly<Record<string, unknown>> {
-  return value !== null && typeof value === 'object' ? value as Record<string, unknown> : {};
+  const { name, arguments: args } = asObject(inner);
+  return readCall({ id, name, args }, request);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { strictValidator } from './strict-validator.ts';
+import { strictValidator } from '../index.ts';
 
 type Loose = Record<string, unknown>;
 
@@ -31,7 +31,7 @@ describe('the strict validator', () => {
     ['a call at the end', [user(), asks(call('a'))], 'call a has no result'],
     ['two results of one call', [user(), asks(call('a')), result('a'), result('a')], 'more than one'],
     ['a result without a call', [user(), result('z')], 'result z has no call'],
-    ['a result without an id', [user(), asks(call('a')), result('a', { tool_call_id: undefined })], 'without tool_call_id'],
+    ['a result without an id', [user(), asks(call('a')), result('a', { tool_call_id: undefined })], 'without the id of its call'],
     ['something between call and result', [user(), asks(call('a')), user('steer'), result('a')], 'call a has no result'],
     ['results out of order', [user(), asks(call('a'), call('b')), result('b'), result('a')], 'out of order'],
     ['a result that names another tool', [user(), asks(call('a')), result('a', { tool_name: 'sub' })], 'names another tool'],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { raw, reply, startModelServer } from '@treadle/testkit';
-import { callOnce, gatewayTo, requestOf, toolNamed } from '../../testing.ts';
+import { callOnce, gatewayTo, requestOf, toolNamed } from '../testing.ts';
 import { readArguments } from './tool-arguments.ts';
 
 const free = toolNamed('list_items');

@@ -2,6 +2,7 @@
  * A tool's JSON Schema as it may be sent: as it is, but for references that lead nowhere. Strict servers refuse those, and a
  * schema without them is only more permissive; the host checks the arguments by the whole schema anyway.
  */
+import { pointerParts } from './plain-schema.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -30,20 +31,10 @@ function isSchema(value: unknown): boolean {
 
 /** JSON pointers within the document; anchors and other documents are not followed. */
 function resolves(root: Schema, reference: string): boolean {
-  if (reference === '#') return true;
-  if (!reference.startsWith('#/')) return false;
   let at: unknown = root;
-  for (const part of pointer(reference)) {
+  for (const part of pointerParts(reference) ?? ['\0']) {
     if (at === null || typeof at !== 'object' || !Object.hasOwn(at, part)) return false;
     at = (at as Record<string, unknown>)[part];
   }
   return at !== null && typeof at === 'object';
-}
-
-function pointer(reference: string): string[] {
-  try {
-    return decodeURIComponent(reference.slice(2)).split('/').map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
-  } catch {
-    return ['\0'];
-  }
 }

@@ -1,0 +1,107 @@
+/**
+ * The words and codes of an error body, in whichever of the vendors' forms it comes: `error` as text or as an object, a flat
+ * body, an upstream's whole error as text inside, FastAPI's `detail`, an HTML page, or the text itself.
+ */
+
+export interface ErrorBody {
+  /** For people: the words of the outermost error, then its type and code. */
+  readonly said: string;
+  /** All words, the inner ones too: what the rules of texts look at. */
+  readonly text: string;
+  /** Lower case, the most specific first. */
+  readonly codes: readonly string[];
+  /** A status inside the body, where one stands for a number; an error under 200 says here what it is. */
+  readonly status: number | null;
+  /** The objects the error is made of, from the outside in. */
+  readonly objects: readonly Fields[];
+}
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+const deepest = 5;
+const longestText = 16_000;
+const longestSaid = 2000;
+
+export function readErrorBody(raw: string): ErrorBody {
+  const root = parse(raw);
+  if (root === null) {
+    const said = isHtml(raw) ? pageTitle(raw) : raw.trim().slice(0, longestSaid);
+    return { said, text: said, codes: [], status: null, objects: [] };
+  }
+  const objects = unwrap(root, deepest);
+  const words = objects.flatMap(wordsOf);
+  const said = isHtml(words[0] ?? '') ? pageTitle(words[0] ?? '') : outerWords(root) ?? (words.length === 0 ? JSON.stringify(root) : words.join(' '));
+  return {
+    said: said.trim().slice(0, longestSaid), text: [...words, ...typesOf(objects)].join('\n').slice(0, longestText), codes: codesOf(objects),
+    status: statusOf(objects), objects,
+  };
+}
+
+/** The body and every object that may say what is wrong: `error`, `metadata`, `details`, an upstream's body as text. */
+function unwrap(value: Fields, depth: number): Fields[] {
+  if (depth === 0) return [];
+  const inner = ['error', 'metadata', 'details', 'innererror', 'message', 'raw', 'detail', 'response'].flatMap((key) => {
+    const child = typeof value[key] === 'string' ? parse(value[key]) : asFields(value[key]);
+    return child === null ? [] : unwrap(child, depth - 1);
+  });
+  return [value, ...inner];
+}
+
+function wordsOf(fields: Fields): string[] {
+  const words = [fields['message'], fields['error'], fields['detail'], fields['msg'], fields['raw']].filter((each) => typeof each === 'string' && parse(each) === null);
+  const listed: unknown = fields['detail'];
+  const details = Array.isArray(listed) ? listed.map((each: unknown) => asFields(each)?.['msg']).filter((each) => typeof each === 'string') : [];
+  return [...words, ...details] as string[];
+}
+
+function typesOf(objects: readonly Fields[]): string[] {
+  return objects.flatMap((fields) => [fields['type'], fields['code']]).filter((each) => typeof each === 'string');
+}
+
+function outerWords({ error, message }: Fields): string | null {
+  if (typeof error === 'string') return error;
+  const inner = asFields(error);
+  if (inner === null) return typeof message === 'string' ? message : null;
+  const parts = [inner['message'], inner['type'], inner['code']].filter((part) => typeof part === 'string' && part !== '');
+  return parts.length === 0 ? null : parts.join(' ');
+}
+
+/** A vendor's own code before the kind of error, the inner before the outer. */
+function codesOf(objects: readonly Fields[]): string[] {
+  const inwardFirst = [...objects].reverse();
+  const keys = ['error_code', 'limit_source', 'code', 'type'];
+  const found = keys.flatMap((key) => inwardFirst.map((fields) => fields[key])).filter((each) => typeof each === 'string' || typeof each === 'number');
+  return [...new Set(found.map((each) => String(each).toLowerCase()))];
+}
+
+/** Only a field that is a number: one in a text may be anything. */
+function statusOf(objects: readonly Fields[]): number | null {
+  for (const fields of objects) {
+    for (const value of [fields['code'], fields['status'], fields['status_code']]) {
+      if (typeof value === 'number' && Number.isInteger(value) && value >= 400 && value <= 599) return value;
+    }
+  }
+  return null;
+}
+
+function isHtml(text: string): boolean {
+  return /^\s*<(!doctype|html)/i.test(text);
+}
+
+function pageTitle(text: string): string {
+  const title = /<title>([^<]{1,200})<\/title>/i.exec(text)?.[1];
+  return `an HTML page${title === undefined ? '' : ` ("${title.trim()}")`}`;
+}
+
+function parse(text: string): Fields | null {
+  if (!/^\s*\{/.test(text)) return null;
+  try {
+    return asFields(JSON.parse(text) as unknown);
+  } catch {
+    return null;
+  }
+}
+
+function asFields(value: unknown): Fields | null {
+  return value !== null && typeof value === 'object' && !Array.isArray(value) ? value as Fields : null;
+}

@@ -1,0 +1,105 @@
+/**
+ * Puts tool calls together from the fragments in which servers of this wire send them. By the book a fragment names its call by
+ * `index`, and `arguments` are pieces of text. Really there are servers that give every call index 0 or none, that repeat name, id or
+ * everything so far in every fragment, that send a call whole, or its arguments as an object.
+ *
+ * 1  Pieces are joined first; only where that is no JSON are they read as repetitions.
+ * 2  A fragment begins another call when its id is another, or when its call is whole and the fragment begins a new object.
+ */
+import { asObject } from '../../reply/judge.ts';
+
+export interface AssembledCall { readonly id: unknown; readonly name: unknown; readonly args: unknown }
+
+export interface CallFragments {
+  readonly take: (fragments: readonly unknown[]) => void;
+  /** In the order in which they began. */
+  readonly calls: () => readonly AssembledCall[];
+}
+
+interface Slot {
+  readonly index: number;
+  id: string;
+  name: string;
+  readonly pieces: string[];
+  /** Arguments that came as something else than text. */
+  value: unknown;
+}
+
+interface Fragment { readonly index: number; readonly indexed: boolean; readonly id: string; readonly name: string; readonly args: unknown }
+
+export function createCallFragments(): CallFragments {
+  const slots: Slot[] = [];
+
+  function slotOf(fragment: Fragment): Slot {
+    const { index, indexed, id, name } = fragment;
+    const bare = !indexed && id === '' && name === '';
+    const last = bare ? slots.at(-1) : slots.findLast((each) => (indexed ? each.index === index : id === '' ? each.index === index : each.id === id || (each.id === '' && each.index === index)));
+    if (last !== undefined && !beginsAnother(last, fragment)) return last;
+    const slot: Slot = { index, id, name: '', pieces: [], value: undefined };
+    slots.push(slot);
+    return slot;
+  }
+
+  return {
+    take: (fragments) => {
+      fragments.forEach((raw, position) => {
+        const fragment = readFragment(raw, position);
+        const slot = slotOf(fragment);
+        if (fragment.id !== '') slot.id = fragment.id;
+        slot.name = joinedName(slot, fragment.name);
+        if (typeof fragment.args === 'string') slot.pieces.push(fragment.args);
+        else if (fragment.args !== undefined && fragment.args !== null) slot.value = fragment.args;
+      });
+    },
+    calls: () => slots.map((slot) => ({ id: slot.id, name: slot.name, args: slot.value ?? joined(slot.pieces) })),
+  };
+}
+
+function readFragment(raw: unknown, position: number): Fragment {
+  const { index, id, function: inner } = asObject(raw);
+  const { name, arguments: args } = asObject(inner);
+  const indexed = typeof index === 'number';
+  return { index: indexed ? index : position, indexed, id: text(id), name: text(name), args };
+}
+
+function beginsAnother(slot: Slot, { id, name, args }: Fragment): boolean {
+  if (id !== '' && slot.id !== '' && id !== slot.id) return true;
+  if (id === '' && name === '') return false;
+  if (slot.value !== undefined) return typeof args === 'object' && args !== null && JSON.stringify(args) !== JSON.stringify(slot.value);
+  if (typeof args !== 'string' || !args.trimStart().startsWith('{')) return false;
+  const sofar = joined(slot.pieces);
+  return isObject(sofar) && !args.startsWith(sofar) && !sofar.startsWith(args);
+}
+
+/** Sent again, sent on (all so far), or sent in pieces. Once there are arguments the name is whole. */
+function joinedName(slot: Slot, name: string): string {
+  if (name === '' || name === slot.name) return slot.name;
+  if (name.startsWith(slot.name)) return name;
+  return slot.pieces.join('') === '' && slot.value === undefined ? slot.name + name : slot.name;
+}
+
+/** As pieces; where that is no JSON, as repetitions of all so far, if that is some. */
+function joined(pieces: readonly string[]): string {
+  const plain = pieces.join('');
+  if (plain.trim() === '' || isJson(plain)) return plain;
+  let grown = '';
+  for (const piece of pieces) grown = grown !== '' && piece.startsWith(grown) ? piece : grown + piece;
+  return isJson(grown) ? grown : plain;
+}
+
+function isJson(value: string): boolean {
+  try {
+    JSON.parse(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isObject(value: string): boolean {
+  return value.trimStart().startsWith('{') && isJson(value);
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
