@@ -3,9 +3,12 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorTypes, recoveryTable, type ErrorType } from '@treadle/core';
+import { errorMeanings, errorTypes, recoveryTable, type ErrorType } from '@treadle/core';
+import { certainSigns } from '@treadle/models';
 
-export const machinePage = join(import.meta.dirname, '../../docs/turn-machine.md');
+const docs = join(import.meta.dirname, '../../docs');
+export const machinePage = join(docs, 'turn-machine.md');
+export const errorsPage = join(docs, 'reference/errors.md');
 
 /** The moves of `decide-failed.ts` that come before the table; a test plays each. */
 const ownMoves: Partial<Record<ErrorType, string>> = {
@@ -24,9 +27,23 @@ export function recoverySection(): string {
   return ['| error_type | its own move first | again on the same model | next model | else the run ends |', '|---|---|---|---|---|', ...rows].join('\n');
 }
 
-/** The page with its table as the code has it now. */
-export function withTable(page: string): string {
-  return page.replace(/<!-- recovery:begin -->[^]*<!-- recovery:end -->/, `<!-- recovery:begin -->\n${recoverySection()}\n<!-- recovery:end -->`);
+export function meaningsSection(): string {
+  const rows = errorTypes.map((type) => {
+    const { statuses, codes } = certainSigns(type);
+    return `| \`${type}\` | ${errorMeanings[type]} | ${statuses.join(', ')} | ${codes.map((code) => `\`${code}\``).join(', ')} |`;
+  });
+  return ['| error_type | means | statuses | codes |', '|---|---|---|---|', ...rows].join('\n');
 }
 
-if (process.argv[1] === import.meta.filename) writeFileSync(machinePage, withTable(readFileSync(machinePage, 'utf8')));
+/** By the name in a page's comments: what stands between them. */
+const sections: Readonly<Record<string, () => string>> = { recovery: recoverySection, meanings: meaningsSection };
+
+/** The page with its tables as the code has them now. */
+export function withTables(page: string): string {
+  return Object.entries(sections).reduce((text, [name, section]) =>
+    text.replace(new RegExp(`<!-- ${name}:begin -->[^]*<!-- ${name}:end -->`), () => `<!-- ${name}:begin -->\n${section()}\n<!-- ${name}:end -->`), page);
+}
+
+if (process.argv[1] === import.meta.filename) {
+  for (const page of [machinePage, errorsPage]) writeFileSync(page, withTables(readFileSync(page, 'utf8')));
+}

@@ -4,11 +4,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { problemTitles } from '@treadle/api';
-import { environmentTable } from '@treadle/config';
+import { defaultBaseUrls, environmentTable } from '@treadle/config';
 import { defaultLimits, errorTypes, eventTypes, mayMove, recoveryActions, recoverySites, recoveryTable, runStatuses, statusOfStopReason } from '@treadle/core';
 import { describe, expect, test } from 'vitest';
-import { machinePage, withTable } from './generate.ts';
+import { errorsPage, machinePage, withTables } from './generate.ts';
 
+const providers = ['ollama', 'openai', 'anthropic'] as const;
 const docs = join(import.meta.dirname, '../../docs');
 const page = (name: string): string => readFileSync(join(docs, name), 'utf8');
 
@@ -63,9 +64,14 @@ describe('errors.md', () => {
   });
 });
 
-test('turn-machine.md has the recovery table as the code has it (npm run docs:generate)', () => {
-  const text = readFileSync(machinePage, 'utf8');
-  expect(text).toBe(withTable(text));
+test.each([['turn-machine.md', machinePage, 'recovery'], ['errors.md', errorsPage, 'meanings']])('%s has its table as the code has it (npm run docs:generate)', (_, file, name) => {
+  const text = readFileSync(file, 'utf8');
+  expect(text).toContain(`<!-- ${name}:begin -->`);
+  expect(text).toBe(withTables(text));
+});
+
+test.each(providers)('there is a page about the provider %s, with its default address', (provider) => {
+  expect(page(`providers/${provider}.md`)).toContain(`\`${defaultBaseUrls[provider]}\``);
 });
 
 test('environment.md has every variable with its default', () => {

@@ -1,4 +1,8 @@
 /** What a command says, and leaves, when it can do nothing. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startModelServer } from '@treadle/testkit';
 import { afterEach, expect, test } from 'vitest';
 import { started, type Started } from './fixtures/started.ts';
 
@@ -31,6 +35,28 @@ test('doctor says when an archive cannot be made', async () => {
   const one = start(['doctor'], { ARCHIVE_DIR: '/proc/nothing/here' });
   expect(await one.exited).toBe(1);
   expect(one.output.stdout).toMatch(/^error +archive +folder \/proc\/nothing\/here: /m);
+});
+
+test('doctor asks each server in its own way which models it has', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'treadle-doctor-'));
+  const server = await startModelServer({ models: [{ name: 'there', context_length: 10, capabilities: [] }] });
+  try {
+    const at = (provider: string, model: string): object => ({ provider, model, base_url: provider === 'openai' ? `${server.url}/v1` : server.url });
+    const models = { a: at('ollama', 'there'), b: at('openai', 'there'), c: at('anthropic', 'there'), d: at('openai', 'gone'), e: { ...at('anthropic', 'there'), base_url: 'http://127.0.0.1:1' } };
+    const config = { models, chains: { default: { models: ['a'] } }, agents: { x: { instructions: 'x' } } };
+    const file = join(folder, 'treadle.config.json');
+    writeFileSync(file, JSON.stringify(config));
+    const one = start(['doctor', '--config', file]);
+    expect(await one.exited).toBe(1);
+    const said = one.output.stdout.split('\n').filter((line) => line.includes(' model '));
+    expect(said.map((line) => line.replaceAll(/ +/g, ' '))).toEqual([
+      `ok model a there at ${server.url}`, `ok model b there at ${server.url}/v1`, `ok model c there at ${server.url}`,
+      `error model d ${server.url}/v1 does not have gone → use a model it has: there`, expect.stringMatching(/^error model e http:\/\/127\.0\.0\.1:1 does not answer: .*ECONNREFUSED/),
+    ]);
+  } finally {
+    await server.close();
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test('with --json a failure is one object on standard error', async () => {

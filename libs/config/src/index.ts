@@ -13,4 +13,5 @@ export { checkConfig, loadConfig, type ConfigOutcome, type LoadedConfig, type Lo
 export type { ConfigProblem } from './problem.ts';
 export type { CheckAnswer, CheckFunction, DecideFunction, HookAnswer } from './schema/answers.ts';
 export { configJsonSchema, type TreadleConfig } from './schema/config.ts';
+export { defaultBaseUrls } from './schema/model.ts';
 export { limitRules, type LimitRule } from './schema/limits.ts';

@@ -9,7 +9,7 @@ export { joinPieces } from './continuation.ts';
 export { decide } from './decide.ts';
 export { answerIn, answerOf } from './decide-answer.ts';
 export { interpreted } from './decide-replied.ts';
-export { errorTypes, type ErrorType } from './error-type.ts';
+export { errorMeanings, errorTypes, type ErrorType } from './error-type.ts';
 export { eventTypes, type CompactionLevel, type EventBody, type EventType, type RunEvent, type ToolResult, type UnusualOutcome } from './events.ts';
 export { evolve, fold } from './evolve.ts';
 export { idIn, isId, shardOf, type IdKind } from './ids.ts';

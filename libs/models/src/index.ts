@@ -1,4 +1,5 @@
 /** One reply from one model, or a named failure. */
+export { certainSigns } from './failure/rules.ts';
 export { createModelGateway, type ClosableModelGateway, type ModelGatewayOptions } from './gateway.ts';
 export { createHttpFetch, type HttpFetch, type HttpFetchOptions } from './http/http-fetch.ts';
 export type { ModelConnection, Provider, ProviderCall, ProviderFailure, ProviderOutcome, ProviderRegistry, Served } from './provider.ts';

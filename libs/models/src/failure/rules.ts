@@ -78,3 +78,9 @@ export const statuses: Readonly<Record<number, ErrorType>> = {
   401: 'auth_invalid', 402: 'billing_exhausted', 403: 'access_denied', 408: 'timeout', 413: 'payload_too_large', 429: 'rate_limited',
   498: 'overloaded', 499: 'aborted', 503: 'overloaded', 504: 'timeout', 524: 'timeout', 529: 'overloaded',
 };
+
+/** By what a reason is known for certain, for the docs. */
+export function certainSigns(error_type: ErrorType): { readonly statuses: readonly number[]; readonly codes: readonly string[] } {
+  const codes = Object.keys(exactCodes).filter((code) => exactCodes[code] === error_type);
+  return { statuses: Object.keys(statuses).map(Number).filter((status) => statuses[status] === error_type), codes: codes.sort() };
+}
