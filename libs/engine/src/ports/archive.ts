@@ -8,6 +8,8 @@
  * A3  A removal is durable before anything is removed. `runs` and `runsOf` know no run that has one; `remove` asked again, after
  *     whatever interruption, leaves nothing of the run but the removal itself.
  * A4  A run whose document was put is found by `runsOf`, and no document is there that is not.
+ *
+ * Every call may throw `ArchiveFailed`; what was asked may have happened all the same.
  */
 
 export interface Segment {
@@ -66,6 +68,17 @@ export interface Archive {
   removal(run_id: string): Promise<Removal | null>;
   /** Writes, reads back and removes a probe; throws with what failed. */
   check(): Promise<void>;
+}
+
+/** `unavailable`: the same call may succeed later. `refused`: not before somebody changes something. */
+export class ArchiveFailed extends Error {
+  readonly kind: 'unavailable' | 'refused';
+
+  constructor(kind: 'unavailable' | 'refused', message: string) {
+    super(message);
+    this.name = 'ArchiveFailed';
+    this.kind = kind;
+  }
 }
 
 /** The archive holds other bytes under a key that never changes: two histories of one run exist. */

@@ -91,6 +91,30 @@ export function archiveTests(it: () => Driver): void {
     expect((await it().store.read(run_id))?.archived_seq).toBe(1);
     await it().store.archived((await it().store.seal(run_id, 1))!, retention);
     expect((await it().store.read(run_id))?.archived_seq).toBe(2);
+  });
+
+  test('in several segments leaves an ended run due until they are merged', async () => {
+    const { run_id } = await it().after({ type: 'end' }, 'completed');
+    const retention = { keep_events: 1000, retention_ms: 200 };
+    await it().store.archived((await it().store.seal(run_id, 1))!, retention);
+    expect(await it().store.archiveDuty(run_id)).toEqual({ type: 'none' });
+    await it().store.archived((await it().store.seal(run_id, 1))!, retention);
+    await it().under.passTime(220);
+    expect(await due(100, 0)).toEqual([run_id]);
+    expect(await it().store.seal(run_id, 1)).toBeNull();
+    expect(await it().store.archiveDuty(run_id)).toEqual({ type: 'merge' });
+    expect(await due(100, 0)).toEqual([run_id]);
+    await it().store.archiveDutyDone(run_id, 'remove', { settle_ms: 0 });
+    expect(await it().store.archiveDuty(run_id)).toEqual({ type: 'merge' });
+    await it().store.archiveDutyDone(run_id, 'merge', { settle_ms: 0 });
+    expect(await it().store.archiveDuty(run_id)).toEqual({ type: 'none' });
+    expect(await due(100, 0)).toEqual([]);
+  });
+
+  test('in one segment leaves nothing to merge', async () => {
+    const { run_id } = await it().after({ type: 'end' }, 'completed');
+    await it().store.archived((await it().store.seal(run_id, 100))!, keepAll);
+    expect(await it().store.archiveDuty(run_id)).toEqual({ type: 'none' });
     expect(await due()).toEqual([]);
   });
 
