@@ -14,8 +14,8 @@ export interface ArchiveDeps {
   readonly store: StoreUpkeep & Pick<RunDirectory, 'events' | 'read' | 'remove'>;
   readonly archive: Archive;
   readonly options: ArchiveOptions;
-  /** Told of every segment that was written, and of every run whose segments were merged. */
-  readonly observe?: (outcome: 'ok' | 'merged') => void;
+  /** Told of every segment that was written, of every run whose segments were merged, and of every run that failed in a round. */
+  readonly observe?: (outcome: 'ok' | 'merged' | 'failed') => void;
 }
 
 export interface ArchiveOptions {
@@ -93,6 +93,7 @@ export async function archiveDue(deps: ArchiveDeps, shard: number, round: Archiv
       try {
         if (await archiveRun(deps, run_id) > 0) archived++;
       } catch (error) {
+        deps.observe?.('failed');
         failure ??= error;
         away ||= !(error instanceof ArchiveConflict || error instanceof SealedEventsMissing || error instanceof DutyRefused);
       }

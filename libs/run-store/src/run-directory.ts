@@ -1,9 +1,10 @@
 /** Commands and reads, for the API. */
 import { shardOf, type RunStatus } from '@treadle/core';
-import type { CommandReply, CreateReply, CreateRun, EventRange, ListRuns, RemoveReply, RemoveRun, RunDirectory, RunSnapshot, SendCommand } from '@treadle/engine';
+import type { CommandReply, CreateReply, CreateRun, EventRange, ListRuns, RunDirectory, RunSnapshot, SendCommand } from '@treadle/engine';
 import { asReply, inboxEntry, ledgerOf, storedOf, unknownReply } from './replies.ts';
 import { mergePages, scanPerShard } from './run-list.ts';
 import { createSessionDirectory, keepSessionMs } from './session-directory.ts';
+import { createRunRemoval } from './run-removal.ts';
 import type { StoreParts } from './store-parts.ts';
 
 /** Accepted command ids that are remembered per run; twice what an inbox holds. */
@@ -65,24 +66,8 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
     return { first_seq: Number(reply[1]), last_seq: Number(reply[2]), events: reply[3] as string[] };
   }
 
-  async function remove({ run_id, tenant, not_after_ms }: RemoveRun): Promise<RemoveReply> {
-    const shard = shardOf(run_id);
-    const args = [JSON.stringify({ run_id, tenant, not_after_ms }), keys.sessionSpelling(shard)];
-    const reply = asReply(await run('remove', { keys: [...keys.run(run_id), keys.index(shard, tenant)], args }));
-    switch (reply[0]) {
-      case 'removed': return { type: 'removed', deleted_at_ms: Number(reply[1]) };
-      case 'not_ended': return { type: 'not_ended', status: reply[1] as RunStatus };
-      case 'missing': case 'too_late': return { type: reply[0] };
-      default: throw unknownReply('remove', reply);
-    }
-  }
-
   return {
-    create, command, read, events, remove, now,
-    removed: async (run_id) => {
-      const reply = asReply(await run('removed', { keys: keys.run(run_id), args: [] }));
-      return reply[0] === 'no' ? null : { tenant: reply[1] as string, deleted_at_ms: Number(reply[2]) };
-    },
+    create, command, read, events, now, ...createRunRemoval(parts),
     ledger: async (run_id) => {
       const reply = asReply(await run('ledger', { keys: keys.run(run_id), args: [] }));
       return reply[0] === 'missing' ? null : ledgerOf(reply.slice(1));

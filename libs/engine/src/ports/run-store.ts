@@ -306,6 +306,8 @@ export interface StoreUpkeep {
    * an ended run whose log is archived whole expires after `retention_ms`.
    */
   archived(range: SealedRange, options: { readonly keep_events: number; readonly retention_ms: number }): Promise<void>;
+  /** Events that wait for the archive, and the time (epoch seconds) of the oldest; told from `looks` runs, if there are more. */
+  archiveBacklog(shard: number, options: { readonly looks: number }): Promise<{ readonly events: number; readonly oldest_ts: number | null }>;
   /** What is left to do in the archive for a run that has nothing more to be sealed. Such a run stays due until `archiveDutyDone`. */
   archiveDuty(run_id: string): Promise<ArchiveDuty>;
   /** A removal is due a second time after `settle_ms`: by then no write to the archive that had begun before it can still happen. */

@@ -26,6 +26,11 @@ export function archivingOf(parts: ArchivingParts): Omit<StoreUpkeep, 'pump'> & 
       .map(([run_id, record]) => { record.archive_ms = now() + options.retry_ms; return run_id; })),
     seal: (run_id, max_events) => step(() => seal(runs()[run_id], { run_id, max_events })),
     archived: (range, options) => step(() => archived(parts, range, options)),
+    archiveBacklog: () => step(() => {
+      const waiting = Object.values(runs()).filter((record) => record.archive_ms !== null && record.last_seq > record.archived_seq);
+      const times = waiting.flatMap((record) => record.events.find((event) => event.seq > record.archived_seq)?.text ?? []).map((text) => (JSON.parse(text) as { ts?: number }).ts ?? null).filter((ts) => ts !== null);
+      return { events: waiting.reduce((sum, record) => sum + record.last_seq - record.archived_seq, 0), oldest_ts: times.length === 0 ? null : Math.min(...times) };
+    }),
     archiveDuty: (run_id) => step((): ArchiveDuty => {
       const gone = deleted()[run_id];
       if (gone !== undefined) return { type: 'remove', tenant: gone.tenant, deleted_at_ms: gone.deleted_at_ms };

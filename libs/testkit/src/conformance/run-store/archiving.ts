@@ -111,6 +111,18 @@ export function archiveTests(it: () => Driver): void {
     expect(await due(100, 0)).toEqual([]);
   });
 
+  test('says how many events wait for it, and since when', async () => {
+    expect(await it().store.archiveBacklog(0, { looks: 100 })).toEqual({ events: 0, oldest_ts: null });
+    const at = (seq: number, ts: number) => JSON.stringify({ type: 'assistant_text', seq, ts, content: '"ts":1' });
+    const older = await it().create({ events: [at(1, 1_700_000_000.25), at(2, 1_700_000_001)] });
+    await it().create({ events: [at(1, 1_700_000_002.5)] });
+    expect(await it().store.archiveBacklog(0, { looks: 100 })).toEqual({ events: 3, oldest_ts: 1_700_000_000.25 });
+    await it().store.archived((await it().store.seal(older, 1))!, { keep_events: 0, retention_ms: 1000 });
+    expect(await it().store.archiveBacklog(0, { looks: 100 })).toEqual({ events: 2, oldest_ts: 1_700_000_001 });
+    await it().store.archived((await it().store.seal(older, 1))!, { keep_events: 0, retention_ms: 1000 });
+    expect(await it().store.archiveBacklog(0, { looks: 100 })).toEqual({ events: 1, oldest_ts: 1_700_000_002.5 });
+  });
+
   test('in one segment leaves nothing to merge', async () => {
     const { run_id } = await it().after({ type: 'end' }, 'completed');
     await it().store.archived((await it().store.seal(run_id, 100))!, keepAll);
