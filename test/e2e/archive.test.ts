@@ -1,9 +1,10 @@
 /** Events from the first to the last: live over SSE, in S3 in the layout of the contract, readable when Redis has forgotten them. */
 import { connectRedis } from '@treadle/run-store';
 import type { RunEvent } from '@treadle/core';
-import { reply, startS3Server, text, type S3Server } from '@treadle/testkit';
+import { createClient } from '@treadle/client';
+import { reply, startS3Server, text, toolTurns, type S3Server } from '@treadle/testkit';
 import { afterEach, expect, test } from 'vitest';
-import { startStage, until, type Stage } from './processes.ts';
+import { startProcess, startStage, until, type Stage } from './processes.ts';
 
 let stage: Stage | null = null;
 let s3: S3Server | null = null;
@@ -11,6 +12,8 @@ afterEach(async () => {
   await stage?.stop();
   await s3?.stop();
 });
+
+const s3Env = (server: S3Server) => ({ S3_BUCKET: server.bucket, S3_ENDPOINT: server.endpoint, S3_ACCESS_KEY_ID: 'test', S3_SECRET_ACCESS_KEY: 'testtest' });
 
 test('a run is seen live, lies in S3 as promised, and is told from there when Redis is empty', async () => {
   s3 = await startS3Server();
@@ -33,7 +36,7 @@ test('a run is seen live, lies in S3 as promised, and is told from there when Re
 
   await until('it is archived', async () => (await stage!.client.run(id))['archived_seq'] === live.length);
   const keys = [...s3.objects.keys()].filter((key) => key.includes(id));
-  for (const key of keys) expect(key).toMatch(new RegExp(`^pre/runs/${id}/(events/\\d{12}-\\d{12}\\.jsonl|run\\.json|blobs/[0-9a-f]{64})$`));
+  for (const key of keys) expect(key).toMatch(new RegExp(`^pre/(runs/${id}/(events/\\d{12}-\\d{12}\\.jsonl|run\\.json|blobs/[0-9a-f]{64})|index/default/\\d{4}-\\d\\d-\\d\\d/${id})$`));
   expect(keys).toContain(`pre/runs/${id}/run.json`);
   expect(keys).toContain(`pre/runs/${id}/blobs/${(big as { blob: string }).blob}`);
 
@@ -45,6 +48,86 @@ test('a run is seen live, lies in S3 as promised, and is told from there when Re
   expect(archived).toEqual(live.slice(3));
   expect(await stage.client.run(id)).toMatchObject({ id, status: 'completed', answer: words });
 }, 90_000);
+
+test('a deleted run is gone from everywhere, though the process that was asked dies at once', async () => {
+  s3 = await startS3Server();
+  stage = await startStage({ model: { script: [reply({ calls: [{ id: null, name: 'test__big', args: { bytes: 100_000 } }] })], whenUsedUp: 'done' }, env: s3Env(s3) });
+  const worker = await stage.startWorker();
+  const ids = [];
+  for (let n = 0; n < 2; n++) ids.push((await stage.client.createRun({ agent: 'tester', input: 'go' })).id);
+  const [id, kept] = ids as [string, string];
+  for (const each of ids) await until('it is archived', async () => { const run = await stage!.client.run(each); return run.status === 'completed' && run['archived_seq'] === run.last_seq; });
+  worker.kill();
+  await worker.exited;
+  expect(await stage.client.remove(id)).toMatchObject({ id });
+  stage.api.kill();
+  const api = await startProcess('api', stage.env);
+  try {
+    const client = createClient({ url: api.url });
+    const code = async (path: string) => client.get(`/v1/runs/${id}${path}`).catch((error: unknown) => (error as { code: string }).code);
+    expect([await code(''), await code('/events'), await code('/messages'), await code('/ledger')]).toEqual(Array.from({ length: 4 }, () => 'run_deleted'));
+    expect([...s3.objects.keys()].filter((key) => key.includes(`runs/${id}/`)).length).toBeGreaterThan(1);
+    await stage.startWorker();
+    await until('its objects are gone', () => [...s3!.objects.keys()].filter((key) => key.includes(id)).join() === `deleted/${id}.json`);
+    const redis = connectRedis(stage.redis.url, { role: 'command' });
+    expect((await redis.keys(`*${id}*`)).map((key) => key.split(':').at(-1))).toEqual(['ctl']);
+    await redis.flushall();
+    redis.disconnect();
+    expect([await code(''), await code('/events')]).toEqual(['run_deleted', 'run_deleted']);
+    expect(await client.run(kept)).toMatchObject({ id: kept, status: 'completed' });
+  } finally {
+    api.kill('SIGTERM');
+    await api.exited;
+  }
+}, 90_000);
+
+test('what the retention is over for is gone from Redis, and is read from the archive', async () => {
+  stage = await startStage({ model: { script: [], whenUsedUp: 'done' }, env: { TREADLE_RETENTION_H: '0' } });
+  await stage.startWorker();
+  const redis = connectRedis(stage.redis.url, { role: 'command' });
+  const oneRun = async () => stage!.client.wait((await stage!.client.createRun({ agent: 'tester', input: 'x'.repeat(100_000) })).id, 20_000);
+  /** Without what sessions leave, which have a time of their own, and what BullMQ keeps of itself. */
+  const keys = async () => (await redis.keys('*')).filter((key) => !/:session(s|-queue)?:/.test(key)).sort();
+  const memory = async () => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
+  const first = await oneRun();
+  const empty = async (id: string) => until('it has left Redis', async () => (await redis.keys(`*${id}*`)).filter((key) => !key.includes('session')).length === 0 && (await redis.zcard('{treadle:00}:index:default')) === 0);
+  await empty(first.id);
+  const [baseline, bytes] = [await keys(), await memory()];
+  const runs = await Promise.all(Array.from({ length: 30 }, oneRun));
+  for (const run of runs) await empty(run.id);
+  expect(await keys()).toEqual(baseline);
+  for (const name of ['to_archive', 'held', 'due', 'expiring']) expect(await redis.zcard(`{treadle:00}:${name}`)).toBe(0);
+  expect(await memory() - bytes).toBeLessThan(2 * 1024 * 1024);
+  redis.disconnect();
+  for (const run of runs) expect(await stage.client.run(run.id)).toMatchObject({ status: 'completed' });
+}, 120_000);
+
+test('a store that slows down, then fails now and then, costs no run anything, and gets everything once', async () => {
+  s3 = await startS3Server();
+  stage = await startStage({ model: { script: toolTurns({ turns: 3, name: 'test__big', args: () => ({ bytes: 2000 }) }) }, env: s3Env(s3) });
+  const worker = await stage.startWorker();
+  s3.answerOnly(503);
+  const ids = (await Promise.all(Array.from({ length: 40 }, () => stage!.client.createRun({ agent: 'tester', input: 'go' })))).map(({ id }) => id);
+  for (const id of ids) expect(await stage.client.wait(id, 60_000)).toMatchObject({ status: 'completed' });
+  const metric = async (name: string) => Number(new RegExp(`^${name} (.*)$`, 'm').exec(await (await fetch(`${worker.url}/metrics`)).text())?.[1]);
+  await until('the backlog is seen', async () => await metric('treadle_archive_backlog_events') > 100 && await metric('treadle_archive_lag_seconds') > 0);
+  const [before, startMs] = [s3.requests.length, performance.now()];
+  await new Promise((resolve) => { setTimeout(resolve, 8000); });
+  expect(s3.requests.length - before).toBeLessThanOrEqual(Math.ceil((performance.now() - startMs) / 1000));
+  for (const id of ids) expect(await stage.client.run(id)).toMatchObject({ archived_seq: 0 });
+  s3.answerOnly(null);
+  s3.goWrong(4);
+  await until('some are archived', async () => (await Promise.all(ids.map(async (id) => (await stage!.client.run(id))['archived_seq'] !== 0))).filter(Boolean).length > 5, 90_000);
+  s3.goWrong(null);
+  await until('all are archived', async () => (await Promise.all(ids.map(async (id) => { const run = await stage!.client.run(id); return run['archived_seq'] === run.last_seq; }))).every(Boolean), 120_000);
+  await until('the backlog is gone', async () => await metric('treadle_archive_backlog_events') === 0 && await metric('treadle_archive_lag_seconds') === 0);
+  for (const id of ids) {
+    const segments = [...s3.objects].filter(([key]) => key.startsWith(`runs/${id}/events/`)).flatMap(([, bytes]) => Buffer.from(bytes).toString().trimEnd().split('\n').map((line) => (JSON.parse(line) as RunEvent).seq));
+    const { last_seq } = await stage.client.run(id);
+    await until('its segments are one', () => [...s3!.objects.keys()].filter((key) => key.startsWith(`runs/${id}/events/`)).length === 1);
+    expect(new Set(segments)).toEqual(new Set(Array.from({ length: last_seq }, (_, index) => index + 1)));
+  }
+}, 300_000);
 
 test('while the archive is away runs go on, and everything is archived once it is back', async () => {
   s3 = await startS3Server();

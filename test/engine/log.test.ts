@@ -2,7 +2,7 @@
  * One gap-free log out of the store and the archive, and its followers.
  */
 import { idIn, type RunEvent } from '@treadle/core';
-import { ArchiveConflict, archiveDue, archiveRun, createRun, LogFollowers, LogGap, readLog, replayRun, wholeLog, type ArchiveDeps, type EventFeed } from '@treadle/engine';
+import { ArchiveConflict, archiveDue, ArchiveFailed, archiveRun, createRun, LogFollowers, LogGap, readLog, replayRun, wholeLog, type ArchiveDeps, type EventFeed } from '@treadle/engine';
 import { agentLimits, createMemoryArchive, createMemoryRunStore, testSpec } from '@treadle/testkit';
 import { defaultLimits } from '@treadle/core';
 import { describe, expect, test } from 'vitest';
@@ -107,6 +107,88 @@ describe('archiving', () => {
     await archiveRun(deps, run_id);
     await append(6, 2);
     expect(await replayRun({ store, archive }, run_id)).toMatchObject({ identical: true, events: 8 });
+  });
+});
+
+describe('what else is due in the archive', () => {
+  const round = { limit: 10, concurrency: 2, retry_ms: 1000 };
+  const keysOf = (archive: ReturnType<typeof createMemoryArchive>, run_id: string): string[] => [...archive.objects.keys()].filter((key) => key.includes(run_id)).sort();
+
+  /** A run that has ended, archived up to its last events. */
+  async function endedRun(w: ReturnType<typeof world>, extra: number) {
+    const { run_id, append } = await runWith(w.store, extra);
+    const end = { type: 'run_end', seq: extra + 3, status: 'cancelled', stop_reason: 'interrupted', ts: 1, run_id, turn_number: 0, epoch: 1 } satisfies RunEvent;
+    await w.store.commit({ claim: { run_id, n: 1, epoch: 1, claim_id: 'c' }, expected_seq: extra + 2, commit_id: 'e', status: 'cancelled', events: [JSON.stringify(end)], last_ts: 1,
+      changes: { fields: {}, generation: 1, replaces: false, messages: [] }, ledger: [], open_calls: [], inbox_seen: 0, applies_inbox: false, next: { type: 'end' } });
+    return { run_id, append };
+  }
+
+  test('the segments of an ended run become one', async () => {
+    const w = world();
+    const { run_id } = await endedRun(w, 6);
+    expect(await archiveDue(w.deps, 0, round)).toBe(1);
+    expect(keysOf(w.archive, run_id).filter((key) => key.includes('/events/'))).toEqual([`runs/${run_id}/events/000000000001-000000000009.jsonl`]);
+    expect(await w.store.dueForArchive(0, round)).toEqual([]);
+  });
+
+  test('a merge that failed is due again, though the log was archived', async () => {
+    const w = world();
+    const { run_id } = await endedRun(w, 6);
+    let fails = true;
+    const archive = { ...w.archive, merge: (id: string) => (fails ? Promise.reject(new Error('away')) : w.archive.merge(id)) };
+    await expect(archiveDue({ ...w.deps, archive }, 0, round)).rejects.toThrow('away');
+    expect((await w.store.read(run_id))?.archived_seq).toBe(9);
+    expect(keysOf(w.archive, run_id).filter((key) => key.includes('/events/'))).toHaveLength(3);
+    fails = false;
+    w.store.passTime(1000);
+    await archiveDue({ ...w.deps, archive }, 0, round);
+    expect(keysOf(w.archive, run_id).filter((key) => key.includes('/events/'))).toHaveLength(1);
+  });
+
+  test('what the archive refuses for one run holds back nobody else', async () => {
+    const w = world();
+    const refused = await endedRun(w, 6);
+    const good = await endedRun(w, 6);
+    const archive = { ...w.archive, merge: (id: string) => (id === refused.run_id ? Promise.reject(new ArchiveFailed('refused', '403')) : w.archive.merge(id)) };
+    await expect(archiveDue({ ...w.deps, archive }, 0, { ...round, concurrency: 1 })).rejects.toThrow('403');
+    expect(keysOf(w.archive, good.run_id).filter((key) => key.includes('/events/'))).toHaveLength(1);
+  });
+
+  test('a deleted run is removed, and once more when late writes have come to rest', async () => {
+    const w = world();
+    const { run_id } = await endedRun(w, 6);
+    await archiveRun(w.deps, run_id);
+    await w.archive.putBlob(run_id, Buffer.from('beside'));
+    await w.store.remove({ run_id, tenant: 't', not_after_ms: Number.MAX_SAFE_INTEGER });
+    await archiveDue(w.deps, 0, round);
+    expect(keysOf(w.archive, run_id)).toEqual([`deleted/${run_id}.json`]);
+    // A worker that was frozen in the middle of a put.
+    await w.archive.putSegment({ run_id, first_seq: 1, last_seq: 1, events: [JSON.stringify({ type: 'assistant_text', seq: 1, content: 'x', is_final: false, attempt: 1, ts: 1, run_id, turn_number: 0, epoch: 1 })] });
+    w.store.passTime(121_000);
+    await archiveDue(w.deps, 0, round);
+    expect(keysOf(w.archive, run_id)).toEqual([`deleted/${run_id}.json`]);
+    w.store.passTime(1_000_000);
+    expect(await w.store.dueForArchive(0, round)).toEqual([]);
+  });
+
+  test('a run that is deleted while its events are on their way leaves nothing', async () => {
+    const w = world();
+    const { run_id } = await endedRun(w, 6);
+    const archive = { ...w.archive, putSegment: async (segment: Parameters<typeof w.archive.putSegment>[0]) => {
+      await w.store.remove({ run_id, tenant: 't', not_after_ms: Number.MAX_SAFE_INTEGER });
+      await w.archive.putSegment(segment);
+    } };
+    await archiveDue({ ...w.deps, archive }, 0, round);
+    expect(keysOf(w.archive, run_id)).toEqual([`deleted/${run_id}.json`]);
+  });
+
+  test('a run that only the archive knows to be deleted does not come back', async () => {
+    const w = world();
+    const { run_id } = await endedRun(w, 2);
+    await w.archive.remove({ run_id, tenant: 't', deleted_at: '2030-01-01T00:00:00.000Z' });
+    await archiveDue(w.deps, 0, round);
+    expect(keysOf(w.archive, run_id)).toEqual([`deleted/${run_id}.json`]);
+    expect([await w.store.read(run_id), await w.store.removed(run_id)]).toEqual([null, { tenant: 't', deleted_at_ms: expect.any(Number) as number }]);
   });
 });
 

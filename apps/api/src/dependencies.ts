@@ -1,8 +1,9 @@
 /** What the API is given, and how it may be set. */
 import type { AgentSpec } from '@treadle/core';
-import type { Archive, Clock, LogDeps, LogFollowers, Randomness, RunDirectory } from '@treadle/engine';
+import type { Clock, LogDeps, LogFollowers, Randomness, RunDirectory } from '@treadle/engine';
 import type { KeyTable } from './auth/keys.ts';
 import type { OpenStreams } from './events/open-streams.ts';
+import type { ReadableArchive } from './store/guarded-store.ts';
 
 export interface OfferedAgent { readonly spec: AgentSpec; /** `sha256:…` */ readonly version: string }
 
@@ -27,7 +28,7 @@ export interface ApiLogger {
 export interface ApiDeps {
   /** May throw whatever its client library throws: see store/unavailable.ts. */
   readonly store: RunDirectory;
-  readonly archive: Pick<Archive, 'events' | 'getRun'>;
+  readonly archive: ReadableArchive;
   /** Made and fed (`listen`) by the composition root. */
   readonly followers: LogFollowers;
   /** Keys expire by it. */
@@ -92,6 +93,6 @@ export interface ApiContext {
   /** The store for one request: its budget begins now. */
   readonly store: () => RunDirectory;
   /** Reading logs, each call bounded, the whole not. */
-  readonly log: LogDeps & { readonly store: RunDirectory; readonly archive: Pick<Archive, 'events' | 'getRun'> };
+  readonly log: LogDeps & { readonly store: RunDirectory; readonly archive: ReadableArchive };
   readonly streams: OpenStreams;
 }

@@ -19,6 +19,7 @@ import { describeRoutes, openApiRoute } from './operations/openapi.ts';
 import { operationRoutes } from './operations/routes.ts';
 import { Problem } from './problem.ts';
 import { commandRoutes } from './runs/command-routes.ts';
+import { removeRoute } from './runs/remove.ts';
 import { runRoutes } from './runs/routes.ts';
 import { transcriptRoutes } from './runs/transcript-routes.ts';
 import { answerClientError, answerErrors, answerExpectation, answerFrameworkError } from './server/answer-errors.ts';
@@ -58,6 +59,7 @@ export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance
     agentRoutes(api, context);
     runRoutes(api, context);
     commandRoutes(api, context);
+    removeRoute(api, context);
     transcriptRoutes(api, context);
     eventRoutes(api, context);
     sessionRoutes(api, context);

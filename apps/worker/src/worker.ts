@@ -22,7 +22,9 @@ import { measuredModels, measuredStore, measuredTools, measuredTurn } from './me
 import { createTicks, type Ticks } from './ticks.ts';
 
 /** How often, ms. */
-const every = { watch: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000 } as const;
+const every = { watch: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000, archiveBacklog: 2000 } as const;
+/** Runs that one look at the archive's backlog goes through, in one script. */
+const backlogLooks = 300;
 /** When the pump looks again at a run that has a job, ms. */
 const graceMs = 10_000;
 
@@ -72,7 +74,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const { description } = opened;
   const held = new HeldRuns(store);
   const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics });
-  const archiving = { store, archive, options: archiveOptions(settings) };
+  const archiving: ArchiveDeps = { store, archive, options: archiveOptions(settings), observe: (outcome) => { metrics.archiveSegments.inc({ outcome }); } };
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
     concurrency: settings.workerConcurrency, leaseMs: settings.leaseMs, onError: seldom((error) => { logger.warn({ err: error }, 'queue'); }),
     onTaken: (waitedMs) => { metrics.queueWait.observe(waitedMs / 1000); },
@@ -175,18 +177,18 @@ function addDuties(ticks: Ticks, { settings, store, held, clock, archiving, metr
       metrics.queueDepth.set({ queue: `turns-${shard}`, state: 'active' }, active);
     }
   });
+  ticks.add('archive backlog', every.archiveBacklog, async () => {
+    const backlogs = await Promise.all(shards.map((shard) => store.archiveBacklog(shard, { looks: backlogLooks })));
+    const oldest = Math.min(...backlogs.map(({ oldest_ts }) => oldest_ts ?? Infinity));
+    metrics.archiveBacklog.set(backlogs.reduce((sum, { events }) => sum + events, 0));
+    metrics.archiveLag.set(oldest === Infinity ? 0 : Math.max(0, clock.nowMs() / 1000 - oldest));
+  });
   for (const shard of shards) {
     ticks.add(`pump ${shard}`, every.pump, async () => {
       await store.pump(shard, { limit: 200, grace_ms: graceMs });
     });
     ticks.add(`archive ${shard}`, every.archive, async () => {
-      try {
-        const archived = await archiveDue(archiving, shard, { limit: 100, concurrency: 8, retry_ms: 5000 });
-        if (archived > 0) metrics.archiveSegments.inc({ outcome: 'ok' }, archived);
-      } catch (error) {
-        metrics.archiveSegments.inc({ outcome: 'failed' });
-        throw error;
-      }
+      await archiveDue(archiving, shard, { limit: 100, concurrency: 8, retry_ms: 5000 });
     });
   }
 }

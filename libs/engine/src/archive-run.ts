@@ -1,16 +1,21 @@
 /**
  * Carries a run's new events into the archive: a range is sealed before it is put, so that a retry after a lost answer
  * writes the very same bytes under the very same key; the watermark moves only after the archive has read them back.
+ *
+ * What else is due there goes the same way, since the same list finds it again after a crash: the segments of an ended run become
+ * one, and a deleted run is removed.
  */
-import { initialState, restoreState } from '@treadle/core';
-import { ArchiveConflict, type Archive } from './ports/archive.ts';
-import type { RunDirectory, SealedRange, StoreUpkeep } from './ports/run-store.ts';
+import { assertNever, initialState, restoreState } from '@treadle/core';
+import { ArchiveConflict, ArchiveFailed, type Archive } from './ports/archive.ts';
+import type { ArchiveDuty, RunDirectory, SealedRange, StoreUpkeep } from './ports/run-store.ts';
 import { runView } from './run-view.ts';
 
 export interface ArchiveDeps {
-  readonly store: StoreUpkeep & Pick<RunDirectory, 'events' | 'read'>;
+  readonly store: StoreUpkeep & Pick<RunDirectory, 'events' | 'read' | 'remove'>;
   readonly archive: Archive;
   readonly options: ArchiveOptions;
+  /** Told of every segment that was written, of every run whose segments were merged, and of every run that failed in a round. */
+  readonly observe?: (outcome: 'ok' | 'merged' | 'failed') => void;
 }
 
 export interface ArchiveOptions {
@@ -30,13 +35,38 @@ export async function archiveRun(deps: ArchiveDeps, run_id: string): Promise<num
   let written = 0;
   for (;;) {
     const range = await deps.store.seal(run_id, deps.options.segment_events);
-    if (range === null) return written;
+    if (range === null) break;
     await putRange(deps, range);
     await deps.store.archived(range, deps.options);
     const count = range.last_seq - range.first_seq + 1;
     written += count;
+    deps.observe?.('ok');
+    if (range.ended) break;
     if (count < deps.options.segment_events) return written;
   }
+  const duty = await deps.store.archiveDuty(run_id);
+  await carryOut(deps, run_id, duty).catch((error: unknown) => {
+    throw error instanceof ArchiveFailed && error.kind === 'refused' ? new DutyRefused(`${run_id}: ${duty.type}: ${error.message}`) : error;
+  });
+  return written;
+}
+
+/** When a removal is carried out again: any write that had begun before it has ended by then, one way or the other. */
+const settle_ms = 120_000;
+
+async function carryOut(deps: ArchiveDeps, run_id: string, duty: ArchiveDuty): Promise<void> {
+  switch (duty.type) {
+    case 'none': return;
+    case 'merge':
+      await deps.archive.merge(run_id);
+      deps.observe?.('merged');
+      break;
+    case 'remove':
+      await deps.archive.remove({ run_id, tenant: duty.tenant, deleted_at: new Date(duty.deleted_at_ms).toISOString() });
+      break;
+    default: assertNever(duty);
+  }
+  await deps.store.archiveDutyDone(run_id, duty.type, { settle_ms });
 }
 
 export interface ArchivingRound {
@@ -63,8 +93,9 @@ export async function archiveDue(deps: ArchiveDeps, shard: number, round: Archiv
       try {
         if (await archiveRun(deps, run_id) > 0) archived++;
       } catch (error) {
+        deps.observe?.('failed');
         failure ??= error;
-        away ||= !(error instanceof ArchiveConflict || error instanceof SealedEventsMissing);
+        away ||= !(error instanceof ArchiveConflict || error instanceof SealedEventsMissing || error instanceof DutyRefused);
       }
     }
   };
@@ -72,6 +103,9 @@ export async function archiveDue(deps: ArchiveDeps, shard: number, round: Archiv
   if (failure !== null) throw failure instanceof Error ? failure : new Error(String(failure));
   return archived;
 }
+
+/** The archive takes segments and refuses this: a right to delete that is missing, or a log that cannot be merged. */
+export class DutyRefused extends Error {}
 
 /** The store no longer holds what it sealed. */
 export class SealedEventsMissing extends Error {
@@ -81,11 +115,16 @@ export class SealedEventsMissing extends Error {
 async function putRange(deps: ArchiveDeps, range: SealedRange): Promise<void> {
   const count = range.last_seq - range.first_seq + 1;
   const stored = await deps.store.events(range.run_id, range.first_seq - 1, count);
-  const events = stored?.events ?? [];
+  // Deleted meanwhile.
+  if (stored === null) return;
+  const { events } = stored;
   if (events.length !== count) throw new SealedEventsMissing(`${range.run_id}: ${count} events are sealed, ${events.length} are there`);
   await deps.archive.putSegment({ ...range, events });
   const snapshot = range.ended ? await deps.store.read(range.run_id, 'messages') : null;
   if (snapshot === null || snapshot.stored.last_seq !== range.last_seq) return;
+  const removal = await deps.archive.removal(range.run_id);
+  // A store that lost its last writes may have forgotten that the run was deleted. The archive has not.
+  if (removal !== null) return void await deps.store.remove({ run_id: range.run_id, tenant: removal.tenant, not_after_ms: Number.MAX_SAFE_INTEGER });
   const view = runView(restoreState(initialState, snapshot.stored), range.last_seq);
-  await deps.archive.putRun(range.run_id, JSON.stringify({ ...view, tenant: snapshot.tenant }));
+  await deps.archive.putRun({ run_id: range.run_id, tenant: snapshot.tenant, document: JSON.stringify({ ...view, tenant: snapshot.tenant }) });
 }

@@ -1,4 +1,4 @@
-export { ArchiveConflict, type Archive, type Segment } from './ports/archive.ts';
+export { ArchiveConflict, ArchiveFailed, type Archive, type ArchivedRun, type EndedRun, type Removal, type Segment } from './ports/archive.ts';
 export type { AnswerJudge, AnswerView } from './ports/answer-judge.ts';
 export type { Clock, Randomness } from './ports/clock.ts';
 export type { EventFeed, FeedNotice } from './ports/event-feed.ts';
@@ -6,12 +6,12 @@ export type { Job, JobConsumer, JobHandler, JobOutcome } from './ports/job-queue
 export type { ModelCall, ModelGateway, ModelOutcome } from './ports/model-gateway.ts';
 export { StoreAway } from './ports/run-store.ts';
 export type {
-  Append, AppendReply, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
-  LedgerWrite, ListRuns, Next, PumpReply, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, TurnStore,
+  Append, AppendReply, ArchiveDuty, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
+  LedgerWrite, ListRuns, Next, PumpReply, RemoveReply, RemoveRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, TurnStore,
   WatchReply, WatchRequest,
 } from './ports/run-store.ts';
 export type { ToolCatalogue, ToolRun, ToolRunner, ToolRunResult } from './ports/tool-runner.ts';
-export { archiveDue, archiveRun, SealedEventsMissing, type ArchiveDeps, type ArchiveOptions, type ArchivingRound } from './archive-run.ts';
+export { archiveDue, archiveRun, DutyRefused, SealedEventsMissing, type ArchiveDeps, type ArchiveOptions, type ArchivingRound } from './archive-run.ts';
 export { createRun, mintRunId, type CreateDeps, type CreateOptions, type NewRun } from './create-run.ts';
 export { executeTurn, type DeliveryLimits, type TurnDeps, type TurnOutcome } from './execute-turn.ts';
 export { finishRun } from './finish-run.ts';

@@ -6,6 +6,7 @@
  * O3  A call that throws `unavailable` may still have happened.
  * O4  Keys are listed in ascending order of their bytes.
  */
+import { ArchiveFailed } from '@treadle/engine';
 
 /** What a store does with "only where the key is new": obeys it, overwrites all the same, or refuses the request. */
 export type ConditionalPuts = 'enforced' | 'ignored' | 'unsupported';
@@ -29,19 +30,15 @@ export interface ObjectStore {
   close(): void;
 }
 
-/** `unavailable`: the same call may succeed later. `refused`: not before somebody changes something. */
-export type FailureKind = 'unavailable' | 'refused';
+export type FailureKind = ArchiveFailed['kind'];
 
 /**
  * Every failure of a store. The message names the operation, the key, and a status or error code; it never holds what the
  * server or the SDK said, since such texts carry key ids and signed headers. For the same reason there is no `cause`.
  */
-export class ObjectsFailed extends Error {
-  readonly kind: FailureKind;
-
+export class ObjectsFailed extends ArchiveFailed {
   constructor(kind: FailureKind, what: string) {
-    super(`archive store ${kind}: ${what}`);
+    super(kind, `archive store ${kind}: ${what}`);
     this.name = 'ObjectsFailed';
-    this.kind = kind;
   }
 }

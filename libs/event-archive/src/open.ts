@@ -2,6 +2,7 @@
 import type { Archive } from '@treadle/engine';
 import { createArchive } from './archive.ts';
 import { createFileObjects } from './file-objects.ts';
+import { gated } from './gate.ts';
 import { createS3Objects } from './s3-objects.ts';
 
 export interface ArchivePlace {
@@ -27,5 +28,5 @@ export function openArchive(place: ArchivePlace): { readonly archive: Archive; r
     ...(place.region === null ? {} : { region: place.region }),
     ...(access_key_id === null || secret_access_key === null ? {} : { credentials: { accessKeyId: access_key_id, secretAccessKey: secret_access_key } }),
   });
-  return { archive: createArchive(objects, { prefix: place.prefix }), description: `bucket ${place.bucket}${place.endpoint === null ? '' : ` at ${place.endpoint}`}` };
+  return { archive: createArchive(gated(objects), { prefix: place.prefix }), description: `bucket ${place.bucket}${place.endpoint === null ? '' : ` at ${place.endpoint}`}` };
 }

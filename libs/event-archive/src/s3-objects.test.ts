@@ -1,3 +1,5 @@
+import { Readable } from 'node:stream';
+import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { startS3Server, type S3Server } from '@treadle/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createS3Objects, ObjectsFailed, type ObjectStore, type S3Options } from './index.ts';
@@ -40,6 +42,36 @@ describe('S3 objects', () => {
     expect(put.headers['if-none-match']).toBe('*');
     expect(put.headers['content-length']).toBe('1');
     expect(Object.keys(put.headers).filter((header) => /checksum|trailer|transfer-encoding/.test(header))).toEqual([]);
+  });
+
+  it('would be refused by some stores, were the SDK left to its own ways', async () => {
+    for (const [options, status] of [[{ refuseChecksums: true }, 501], [{ refuseChunked: true }, 400]] as const) {
+      const strict = await startS3Server(options);
+      const config = { endpoint: strict.endpoint, region: 'us-east-1', forcePathStyle: true, credentials, maxAttempts: 1 };
+      const plain = new S3Client(config);
+      const Body = status === 400 ? Readable.from([Buffer.from('x')]) : Buffer.from('x');
+      await expect(plain.send(new PutObjectCommand({ Bucket: strict.bucket, Key: 'a', Body, ContentLength: 1 }))).rejects.toMatchObject({ $metadata: { httpStatusCode: status } });
+      plain.destroy();
+      await connect({ endpoint: strict.endpoint }).put('a', Buffer.from('x'), 'create');
+      expect([...strict.objects.keys()]).toEqual(['a']);
+      await strict.stop();
+    }
+  });
+
+  it('ask once a call, not three times, while the store has not answered', async () => {
+    const objects = connect({ maxAttempts: 3 });
+    const asked = async (): Promise<number> => {
+      const before = server.requests.length;
+      await objects.get('a', 10).catch(() => undefined);
+      return server.requests.length - before;
+    };
+    server.answerOnly(503);
+    expect([await asked(), await asked(), await asked()]).toEqual([3, 1, 1]);
+    server.answerOnly(null);
+    expect(await asked()).toBe(1);
+    server.answerOnly(500);
+    expect([await asked(), await asked()]).toEqual([3, 1]);
+    server.answerOnly(null);
   });
 
   it.each([[503, 'unavailable'], [500, 'unavailable'], [429, 'unavailable'], [409, 'unavailable'], [403, 'refused'], [404, 'refused'], [400, 'refused'], [501, 'refused']] as const)(

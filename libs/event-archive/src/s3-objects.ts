@@ -33,16 +33,24 @@ export interface S3Options {
 
 /** Nothing is sent before the first call. Throws nothing: mistakes in the options show as `ObjectsFailed` (refused) on a call. */
 export function createS3Objects(options: S3Options): ObjectStore {
-  const client = new S3Client(clientConfig(options));
+  const config = clientConfig(options);
+  const patient = new S3Client(config);
+  // A store that did not answer is not asked several times for each call, until it has answered again.
+  const impatient = new S3Client({ ...config, requestHandler: patient.config.requestHandler, maxAttempts: 1 });
+  let client = patient;
   const Bucket = options.bucket;
   const totalTimeoutMs = options.totalTimeoutMs ?? 60_000;
 
   async function call<T>(operation: string, act: (abortSignal: AbortSignal) => Promise<T>): Promise<T> {
     const signal = AbortSignal.timeout(totalTimeoutMs);
     try {
-      return await act(signal);
+      const answer = await act(signal);
+      client = patient;
+      return answer;
     } catch (error) {
-      throw signal.aborted ? new ObjectsFailed('unavailable', `${operation}: no end within ${totalTimeoutMs} ms`) : asFailure(operation, error);
+      const failure = signal.aborted ? new ObjectsFailed('unavailable', `${operation}: no end within ${totalTimeoutMs} ms`) : asFailure(operation, error);
+      client = failure.kind === 'unavailable' ? impatient : patient;
+      throw failure;
     }
   }
 
@@ -78,7 +86,7 @@ export function createS3Objects(options: S3Options): ObjectStore {
       let token: string | undefined;
       let last = afterKey;
       do {
-        const from = token === undefined ? { StartAfter: afterKey } : { ContinuationToken: token };
+        const from = token !== undefined ? { ContinuationToken: token } : afterKey === '' ? {} : { StartAfter: afterKey };
         const page = await call(`LIST ${Prefix}`, (abortSignal) => client.send(new ListObjectsV2Command({ Bucket, Prefix, ...from }), { abortSignal }));
         for (const { Key } of page.Contents ?? []) {
           // A store may ignore StartAfter: such keys are skipped, which is slow and right.
@@ -98,7 +106,8 @@ export function createS3Objects(options: S3Options): ObjectStore {
     }),
 
     close() {
-      client.destroy();
+      patient.destroy();
+      impatient.destroy();
     },
   };
 }

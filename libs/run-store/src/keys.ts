@@ -30,6 +30,7 @@ export interface Keys {
   sessions(shard: number, tenant: string): string;
   /** Spellings for scripts that find names themselves; `*` stands for the name. */
   ctlSpelling(shard: number): string;
+  eventsSpelling(shard: number): string;
   indexSpelling(shard: number): string;
   sessionSpelling(shard: number): string;
   sessionQueueSpelling(shard: number): string;
@@ -60,6 +61,7 @@ export function createKeys(prefix: string): Keys {
     sessionSpelling: (shard) => `${base(shard)}session:*`,
     sessionQueueSpelling: (shard) => `${base(shard)}session-queue:*`,
     ctlSpelling: (shard) => `${base(shard)}run:*:ctl`,
+    eventsSpelling: (shard) => `${base(shard)}run:*:events`,
     indexSpelling: (shard) => `${base(shard)}index:*`,
     reservation: (tenant, key) => `{${prefix}:idem:${createHash('sha256').update(JSON.stringify([tenant, key])).digest('hex')}}`,
   };

@@ -4,6 +4,7 @@ import type { CommandReply, CreateReply, CreateRun, EventRange, ListRuns, RunDir
 import { asReply, inboxEntry, ledgerOf, storedOf, unknownReply } from './replies.ts';
 import { mergePages, scanPerShard } from './run-list.ts';
 import { createSessionDirectory, keepSessionMs } from './session-directory.ts';
+import { createRunRemoval } from './run-removal.ts';
 import type { StoreParts } from './store-parts.ts';
 
 /** Accepted command ids that are remembered per run; twice what an inbox holds. */
@@ -66,7 +67,7 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
   }
 
   return {
-    create, command, read, events, now,
+    create, command, read, events, now, ...createRunRemoval(parts),
     ledger: async (run_id) => {
       const reply = asReply(await run('ledger', { keys: keys.run(run_id), args: [] }));
       return reply[0] === 'missing' ? null : ledgerOf(reply.slice(1));

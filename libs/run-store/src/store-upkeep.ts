@@ -32,5 +32,21 @@ export function createStoreUpkeep(parts: StoreParts): StoreUpkeep {
       const args = [run_id, first_seq, last_seq, keep_events, retention_ms, options.archiveAfterMs];
       await run('archived', { keys: keys.run(run_id), args });
     },
+    archiveBacklog: async (shard, { looks }) => {
+      const reply = asReply(await run('archive_backlog', { keys: keys.shard(shard), args: [looks, keys.ctlSpelling(shard), keys.eventsSpelling(shard)] }));
+      const [runs, looked, events] = [Number(reply[1]), Number(reply[2]), Number(reply[3])];
+      return { events: looked === 0 ? 0 : Math.round(events * runs / looked), oldest_ts: reply[4] === '' ? null : Number(reply[4]) };
+    },
+    archiveDuty: async (run_id) => {
+      const reply = asReply(await run('archive_duty', { keys: keys.run(run_id), args: [run_id] }));
+      switch (reply[0]) {
+        case 'none': case 'merge': return { type: reply[0] };
+        case 'remove': return { type: 'remove', tenant: reply[1] as string, deleted_at_ms: Number(reply[2]) };
+        default: throw unknownReply('archive_duty', reply);
+      }
+    },
+    archiveDutyDone: async (run_id, duty, { settle_ms }) => {
+      await run('archive_duty_done', { keys: keys.run(run_id), args: [run_id, duty, settle_ms, options.keepReservationMs] });
+    },
   };
 }

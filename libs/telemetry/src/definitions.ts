@@ -35,7 +35,9 @@ export const metricDefinitions = {
   commitsFenced: { type: 'counter', name: 'treadle_commits_fenced_total', help: 'Writes refused because a newer claim exists.', labels: [] },
   turnsRedelivered: { type: 'counter', name: 'treadle_turns_redelivered_total', help: 'Turns begun again after a delivery that did not finish.', labels: [] },
   eventAppend: { type: 'histogram', name: 'treadle_event_append_seconds', help: 'From sending events to their durable acceptance.', labels: [], buckets: shortBuckets },
-  archiveSegments: { type: 'counter', name: 'treadle_archive_segments_total', help: 'Segments written: ok, failed.', labels: ['outcome'] },
+  archiveLag: { type: 'gauge', name: 'treadle_archive_lag_seconds', help: 'Age of the oldest event that is not in the archive.', labels: [] },
+  archiveBacklog: { type: 'gauge', name: 'treadle_archive_backlog_events', help: 'Events that are not in the archive.', labels: [] },
+  archiveSegments: { type: 'counter', name: 'treadle_archive_segments_total', help: 'Segments written (ok), made of others (merged), or not written (failed).', labels: ['outcome'] },
   sseClients: { type: 'gauge', name: 'treadle_sse_clients', help: 'Open event streams.', labels: [] },
   eventLoopLag: { type: 'gauge', name: 'treadle_event_loop_lag_seconds', help: 'Event loop delay, 99th percentile of the last 5 s.', labels: [] },
 } as const satisfies Record<string, MetricDefinition>;

@@ -26,7 +26,7 @@ const answers = {
     },
   },
   204: { description: 'Last-Event-ID is the end of a log that has ended: nothing will ever follow.', content: { 'text/event-stream': { schema: z.string() } } },
-  ...problems(400, 404, 422),
+  ...problems(400, 404, 410, 422),
 };
 
 export function eventRoutes(app: ApiInstance, context: ApiContext): void {

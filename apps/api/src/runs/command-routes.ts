@@ -15,7 +15,7 @@ const config = { scope: 'write' } as const;
 function described(operationId: string, summary: string, accepted: string) {
   return {
     tags: ['runs'], operationId, summary, params: runParams, headers: commandHeaders,
-    response: { 202: json(`Accepted: ${accepted}`, runSchema), ...problems(400, 404, 409, 413, 415, 422, 429) },
+    response: { 202: json(`Accepted: ${accepted}`, runSchema), ...problems(400, 404, 409, 410, 413, 415, 422, 429) },
   };
 }
 

@@ -3,33 +3,48 @@
  *
  * 1. Absent, foreign and malformed ids get the same answer, and the first two the same look-ups, so that neither the body nor
  *    the time of an answer shows what exists.
+ * 2. A deleted run answers 410 to its owner, whoever remembers it: the store, or the archive, which never forgets.
  */
 import { initialState, isId, restoreState, type RunState, type RunStatus } from '@treadle/core';
 import { runView, type RunDirectory, type RunSnapshot, type RunView } from '@treadle/engine';
-import { notFound } from '../problem.ts';
+import { notFound, Problem } from '../problem.ts';
 import type { ReadableArchive } from '../store/guarded-store.ts';
 
 export type FoundRun =
   | { readonly from: 'store'; readonly view: RunView; readonly state: RunState }
   | { readonly from: 'archive'; readonly view: RunView };
 
-export interface FindDeps { readonly store: Pick<RunDirectory, 'read'>; readonly archive: Pick<ReadableArchive, 'getRun'> }
+export interface FindDeps { readonly store: Pick<RunDirectory, 'read' | 'removed'>; readonly archive: Pick<ReadableArchive, 'getRun' | 'removal'> }
 
-/** Throws the 404 `Problem` for what this tenant does not have. The state has its messages only where `whole` asks for them. */
+/** Throws the 404 `Problem` for what this tenant does not have, and `RunDeleted` for what it had. The state has its messages only where `whole` asks for them. */
 export async function findRun(deps: FindDeps, tenant: string, run_id: string, whole?: 'whole'): Promise<FoundRun> {
   const found = isId('run', run_id) ? await lookUp(deps, tenant, run_id, whole) : null;
   if (found === null) throw notFound();
   return found;
 }
 
-/** Null where the tenant has no such run. */
+/** Null where the tenant has no such run. Throws `RunDeleted`. */
 export async function lookUp(deps: FindDeps, tenant: string, run_id: string, whole?: 'whole'): Promise<FoundRun | null> {
   const snapshot = await deps.store.read(run_id, whole === undefined ? 'messages' : undefined);
   if (snapshot?.tenant === tenant) return storedRun(snapshot);
-  const text = await deps.archive.getRun(run_id);
+  const removed = await deps.store.removed(run_id);
+  if (removed?.tenant === tenant) throw new RunDeleted(run_id, new Date(removed.deleted_at_ms).toISOString());
+  const [removal, text] = await Promise.all([deps.archive.removal(run_id), deps.archive.getRun(run_id)]);
+  if (removal?.tenant === tenant) throw new RunDeleted(run_id, removal.deleted_at);
   if (snapshot !== null || text === null) return null;
   const { tenant: owner, ...view } = JSON.parse(text) as RunView & { readonly tenant: string };
   return owner === tenant ? { from: 'archive', view: view as unknown as RunView } : null;
+}
+
+export class RunDeleted extends Problem {
+  readonly run_id: string;
+  readonly deleted_at: string;
+
+  constructor(run_id: string, deleted_at: string) {
+    super({ status: 410, code: 'run_deleted', detail: `The run was deleted at ${deleted_at}.` });
+    this.run_id = run_id;
+    this.deleted_at = deleted_at;
+  }
 }
 
 export function storedRun(snapshot: RunSnapshot): FoundRun & { readonly from: 'store' } {

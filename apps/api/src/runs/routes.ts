@@ -26,7 +26,7 @@ function createRoute(app: ApiInstance, context: ApiContext): void {
       tags, summary: 'Create a run', operationId: 'createRun', body: createRunSchema, headers: createHeaders,
       response: {
         200: json('The first run of this Idempotency-Key', runSchema), 202: json('Accepted: the run is durable and in the queue', runSchema),
-        ...problems(400, 404, 409, 413, 415, 422),
+        ...problems(400, 404, 409, 410, 413, 415, 422),
       },
     },
     preValidation: async (request) => {
@@ -56,7 +56,7 @@ function readRoutes(app: ApiInstance, context: ApiContext): void {
     config: { scope: 'read' },
     schema: {
       tags, summary: 'Read a run', operationId: 'getRun', params: runParams, querystring: z.strictObject({}),
-      response: { 200: json('The run', runSchema), ...problems(404, 422) },
+      response: { 200: json('The run', runSchema), ...problems(404, 410, 422) },
     },
   }, async (request) => {
     const found = await findRun({ store: context.store(), archive: context.log.archive }, tenantOf(request), request.params.run_id);
@@ -68,7 +68,7 @@ function readRoutes(app: ApiInstance, context: ApiContext): void {
     schema: {
       tags, summary: 'Wait until a run has ended', operationId: 'waitForRun', params: runParams,
       querystring: z.strictObject({ timeout_ms: queryInt(0, 300_000).default(30_000) }),
-      response: { 200: json('The run, ended or as it is when the time is over', runSchema), ...problems(404, 422) },
+      response: { 200: json('The run, ended or as it is when the time is over', runSchema), ...problems(404, 410, 422) },
     },
   }, async (request) => waitForRun(context, {
     tenant: tenantOf(request), run_id: request.params.run_id, timeoutMs: request.query.timeout_ms, request,

@@ -33,7 +33,7 @@ export function transcriptRoutes(app: ApiInstance, context: ApiContext): void {
     config: { scope: 'read' },
     schema: {
       tags, summary: 'The transcript as the model would next see it', operationId: 'getMessages', params: runParams, querystring: noQuery,
-      response: { 200: json('The transcript', messagesSchema), ...problems(404, 422) },
+      response: { 200: json('The transcript', messagesSchema), ...problems(404, 410, 422) },
     },
   }, async (request) => transcriptOf(context.log, await find(request, request.params.run_id, 'whole')));
 
@@ -41,7 +41,7 @@ export function transcriptRoutes(app: ApiInstance, context: ApiContext): void {
     config: { scope: 'read' },
     schema: {
       tags, summary: 'Every tool call that was begun, and what became of it', operationId: 'getLedger', params: runParams, querystring: noQuery,
-      response: { 200: json('The ledger', pageOf(ledgerEntrySchema)), ...problems(404, 422) },
+      response: { 200: json('The ledger', pageOf(ledgerEntrySchema)), ...problems(404, 410, 422) },
     },
   }, async (request) => ({ data: await ledgerOf(context, await find(request, request.params.run_id)), next_cursor: null }));
 
@@ -49,7 +49,7 @@ export function transcriptRoutes(app: ApiInstance, context: ApiContext): void {
     config: { scope: 'read' },
     schema: {
       tags, summary: 'Fold the log again and compare', operationId: 'replayRun', params: runParams,
-      response: { 200: json('How the two compare', replaySchema), ...problems(400, 404, 413, 415, 422) },
+      response: { 200: json('How the two compare', replaySchema), ...problems(400, 404, 410, 413, 415, 422) },
     },
     preValidation: takesNoFields,
   }, async (request) => replay(context.log, await find(request, request.params.run_id)));

@@ -28,7 +28,7 @@ const problemSchema = z.strictObject({
 
 const meanings: Record<number, string> = {
   400: 'Not JSON, or a position that the log does not have', 401: 'No valid API key', 403: 'The key lacks a scope', 404: 'Not here, or not yours',
-  409: 'In conflict with what is there', 413: 'Too large', 415: 'Not JSON', 422: 'Not valid, or not supported yet', 429: 'Too many',
+  409: 'In conflict with what is there', 410: 'The run was deleted', 413: 'Too large', 415: 'Not JSON', 422: 'Not valid, or not supported yet', 429: 'Too many',
   500: 'A fault of ours', 503: 'Something that is needed is away',
 };
 

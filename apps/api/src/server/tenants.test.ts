@@ -53,14 +53,16 @@ test('a route that is not built says the same of every id', async () => {
 test('a foreign run is looked for in the same places as an absent one', async () => {
   const looks: string[] = [];
   const watched = createTestApi({
-    store: (store) => ({ ...store, read: (run_id) => { looks.push('store'); return store.read(run_id); } }),
-    archive: (archive) => ({ ...archive, getRun: (run_id) => { looks.push('archive'); return archive.getRun(run_id); } }),
+    store: (store) => ({ ...store, read: (run_id) => { looks.push('store'); return store.read(run_id); }, removed: (run_id) => { looks.push('deleted'); return store.removed(run_id); } }),
+    archive: (archive) => ({
+      ...archive, getRun: (run_id) => { looks.push('archive'); return archive.getRun(run_id); }, removal: (run_id) => { looks.push('archive: deleted'); return archive.removal(run_id); },
+    }),
   });
   const id = await createdRun(watched, { input: 'x' }, keysOf.beta);
   for (const run_id of [id, absent]) {
     looks.length = 0;
     await watched.app.inject({ url: `/v1/runs/${run_id}`, ...asked(keysOf.alpha) });
-    expect(looks).toEqual(['store', 'archive']);
+    expect(looks).toEqual(['store', 'deleted', 'archive: deleted', 'archive']);
   }
   await watched.close();
 });

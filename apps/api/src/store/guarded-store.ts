@@ -39,11 +39,13 @@ export function guardedStore(store: RunDirectory, options: GuardOptions): RunDir
     session: (session_id) => bounded(() => store.session(session_id)),
     listSessions: (query) => bounded(() => store.listSessions(query)),
     reserveKey: (key) => bounded(() => store.reserveKey(key)),
+    remove: (run) => bounded(() => store.remove(run)),
+    removed: (run_id) => bounded(() => store.removed(run_id)),
     now: () => bounded(() => store.now()),
   };
 }
 
-export type ReadableArchive = Pick<Archive, 'events' | 'getRun'>;
+export type ReadableArchive = Pick<Archive, 'events' | 'getRun' | 'removal'>;
 
 /** Throws `ArchiveUnavailable` for whatever goes wrong. */
 export function guardedArchive(archive: ReadableArchive, timeoutMs: number): ReadableArchive {
@@ -57,6 +59,7 @@ export function guardedArchive(archive: ReadableArchive, timeoutMs: number): Rea
   return {
     events: (run_id, after_seq, limit) => bounded(() => archive.events(run_id, after_seq, limit)),
     getRun: (run_id) => bounded(() => archive.getRun(run_id)),
+    removal: (run_id) => bounded(() => archive.removal(run_id)),
   };
 }
 

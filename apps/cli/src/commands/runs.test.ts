@@ -42,6 +42,7 @@ describe('runs', () => {
     [['pause', 'run_1'], 'POST', '/v1/runs/run_1/pause', undefined, 'run_1 will pause at its next safe point\n'],
     [['resume', 'run_1'], 'POST', '/v1/runs/run_1/resume', undefined, 'run_1 goes on\n'],
     [['resume', 'run_1', '--input', 'In Paris.'], 'POST', '/v1/runs/run_1/resume', { input: 'In Paris.' }, 'run_1 goes on\n'],
+    [['rm', 'run_1'], 'DELETE', '/v1/runs/run_1', undefined, 'run_1 is deleted\n'],
     [['steer', 'run_1', 'be', 'quick'], 'POST', '/v1/runs/run_1/steer', { text: 'be quick' }, 'run_1 will be told\n'],
   ])('%j asks the API once and says what was accepted', async (args, method, url, body, line) => {
     expect(await runsCommand(args)).toBe(0);

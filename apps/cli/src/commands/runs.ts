@@ -5,9 +5,9 @@ import { exitCodeOf, follow, summary } from '../follow.ts';
 import { clientFromEnvironment } from '../server.ts';
 import { CommandFailed, exitCodes } from '../setup.ts';
 
-export const runsUsage = 'treadle runs ls [--status S] [--agent A] [--tag T] [--limit N] [--cursor C] | show ID | tail ID [--after N] | cancel ID | pause ID | resume ID [--input TEXT] | steer ID TEXT | replay ID   [--json]';
+export const runsUsage = 'treadle runs ls [--status S] [--agent A] [--tag T] [--limit N] [--cursor C] | show ID | tail ID [--after N] | cancel ID | pause ID | resume ID [--input TEXT] | steer ID TEXT | replay ID | rm ID   [--json]';
 
-const later = ['approve', 'deny', 'resolve', 'fork', 'export', 'rm'];
+const later = ['approve', 'deny', 'resolve', 'fork', 'export'];
 
 interface Call {
   readonly client: Client;
@@ -54,6 +54,11 @@ const verbs: Record<string, (call: Call) => Promise<number>> = {
   steer: async (call) => {
     if (call.text.trim() === '') throw new CommandFailed(exitCodes.badUsage, ['usage: treadle runs steer ID TEXT']);
     return accepted(call, await call.client.steer(call.id, call.text), 'will be told');
+  },
+  rm: async ({ client, id, json, write }) => {
+    const removed = await client.remove(id);
+    write(json ? `${JSON.stringify(removed)}\n` : `${removed.id} is deleted\n`);
+    return exitCodes.done;
   },
   replay: async ({ client, id, json, write }) => {
     const report = await client.replay(id);

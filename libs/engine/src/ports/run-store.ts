@@ -270,9 +270,30 @@ export interface RunDirectory {
   /** Reserves an idempotency key for a run id that has not been created yet; answers with what holds the key. */
   reserveKey(key: { readonly tenant: string; readonly key: string; readonly run_id: string; readonly body_hash: string; readonly not_after_ms: number }):
     Promise<{ readonly type: 'reserved' | 'held'; readonly run_id: string; readonly body_hash: string } | { readonly type: 'too_late' }>;
+  /**
+   * Deletes an ended run, or one that only the archive still knows: from the answer on the store knows nothing of it but that, its
+   * session has forgotten it, and its removal from the archive is due. Idempotent; nothing happens to another tenant's run.
+   */
+  remove(run: RemoveRun): Promise<RemoveReply>;
+  /** Null unless the run was deleted; kept as long as an idempotency key can name the run. */
+  removed(run_id: string): Promise<{ readonly tenant: string; readonly deleted_at_ms: number } | null>;
   /** The store's clock, epoch milliseconds. */
   now(): Promise<number>;
 }
+
+export interface RemoveRun {
+  readonly run_id: string;
+  readonly tenant: string;
+  readonly not_after_ms: number;
+}
+
+export type RemoveReply =
+  | { readonly type: 'removed'; readonly deleted_at_ms: number }
+  /** Cancel it first. */
+  | { readonly type: 'not_ended'; readonly status: RunStatus }
+  /** Another tenant's. */
+  | { readonly type: 'missing' }
+  | { readonly type: 'too_late' };
 
 /** Background duties, for a worker's ticks. */
 export interface StoreUpkeep {
@@ -287,6 +308,18 @@ export interface StoreUpkeep {
    * an ended run whose log is archived whole expires after `retention_ms`.
    */
   archived(range: SealedRange, options: { readonly keep_events: number; readonly retention_ms: number }): Promise<void>;
+  /** Events that wait for the archive, and the time (epoch seconds) of the oldest; told from `looks` runs, if there are more. */
+  archiveBacklog(shard: number, options: { readonly looks: number }): Promise<{ readonly events: number; readonly oldest_ts: number | null }>;
+  /** What is left to do in the archive for a run that has nothing more to be sealed. Such a run stays due until `archiveDutyDone`. */
+  archiveDuty(run_id: string): Promise<ArchiveDuty>;
+  /** A removal is due a second time after `settle_ms`: by then no write to the archive that had begun before it can still happen. */
+  archiveDutyDone(run_id: string, duty: 'merge' | 'remove', options: { readonly settle_ms: number }): Promise<void>;
 }
+
+export type ArchiveDuty =
+  | { readonly type: 'none' }
+  /** The run has ended, its log is archived whole, in more than one segment. */
+  | { readonly type: 'merge' }
+  | { readonly type: 'remove'; readonly tenant: string; readonly deleted_at_ms: number };
 
 export interface RunStore extends TurnStore, RunDirectory, StoreUpkeep {}

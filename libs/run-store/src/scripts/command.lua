@@ -10,7 +10,7 @@
 local command = cjson.decode(ARGV[1])
 local now = now_ms()
 local ctl = read_ctl(run.ctl)
-if not ctl then return { 'missing' } end
+if not ctl or ctl.deleted_at then return { 'missing' } end
 if redis.call('ZSCORE', run.commands, command.command_id) then return { 'accepted' } end
 if now > command.not_after_ms then return { 'too_late' } end
 

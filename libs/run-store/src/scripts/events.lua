@@ -3,8 +3,8 @@
 -- ARGV  1: seq; 2: most events
 -- Reply events, first_seq held (0: none), last_seq, events | missing
 -- include: run-keys
-local last_seq = redis.call('HGET', run.ctl, 'last_seq')
-if not last_seq then return { 'missing' } end
+local last_seq, deleted_at = unpack(redis.call('HMGET', run.ctl, 'last_seq', 'deleted_at'))
+if not last_seq or deleted_at then return { 'missing' } end
 local head = redis.call('XRANGE', run.events, '-', '+', 'COUNT', 1)[1]
 local events = {}
 for i, entry in ipairs(redis.call('XRANGE', run.events, '(' .. ARGV[1] .. '-0', '+', 'COUNT', ARGV[2])) do events[i] = entry[2][2] end

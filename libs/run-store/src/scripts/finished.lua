@@ -28,7 +28,7 @@ end
 local session = ctl and ctl.session and named_key(ARGV[2], ctl.session)
 if session and redis.call('HGET', session, 'current') == ARGV[1] then
   local id, waiting = next_of(named_key(ARGV[3], ctl.session))
-  redis.call('HSET', session, 'last', ARGV[1], 'current', id or '')
+  redis.call('HSET', session, 'last', ctl.deleted_at and '' or ARGV[1], 'current', id or '')
   if id and num(waiting, 'not_before') > now_ms() then
     redis.call('ZADD', shard.due, num(waiting, 'not_before'), id)
   elseif id and waiting.job_live ~= '1' then

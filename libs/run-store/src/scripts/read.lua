@@ -6,5 +6,5 @@
 -- include: run-keys
 -- include: stored
 local ctl = read_ctl(run.ctl)
-if not ctl then return { 'missing' } end
+if not ctl or ctl.deleted_at then return { 'missing' } end
 return { 'run', ctl.tenant, ctl.status, ctl.archived_seq, stored_state(run, ctl, ARGV[1] == 'messages') }

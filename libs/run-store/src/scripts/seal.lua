@@ -8,8 +8,8 @@
 local ctl = read_ctl(run.ctl)
 local first, last = 0, 0
 if ctl then first, last = num(ctl, 'sealed_first'), num(ctl, 'sealed_last') end
-if not ctl or (last == 0 and num(ctl, 'archived_seq') >= num(ctl, 'last_seq')) then
-  redis.call('ZREM', shard.to_archive, ARGV[1])
+if not ctl or ctl.deleted_at or (last == 0 and num(ctl, 'archived_seq') >= num(ctl, 'last_seq')) then
+  if not ctl or not (ctl.deleted_at or ctl.merge_due) then redis.call('ZREM', shard.to_archive, ARGV[1]) end
   return { 'nothing' }
 end
 if last == 0 then

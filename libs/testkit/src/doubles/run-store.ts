@@ -10,11 +10,12 @@ import type {
   Append, AppendReply, Claim, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, EventRange, InboxEntry, ListRuns,
   PumpReply, RunSnapshot, RunStore, SealedRange, SendCommand, StoredState, WatchReply, WatchRequest,
 } from '@treadle/engine';
+import { archivingOf, type Deleted } from './archiving.ts';
 import { pageOfSessions, readSession, type Session } from './sessions.ts';
 
 export interface Protections { claimCheck: boolean; claimId: boolean; expectedSeq: boolean; inboxCheck: boolean }
 
-interface Run {
+export interface Run {
   session: string; tenant: string; agent: string; tags: readonly string[]; priority: number;
   status: RunStatus; epoch: number; claim_id: string; event_epoch: number; job_n: number; job_live: boolean; deliveries: number; nudges: number;
   last_seq: number; last_ts: number; last_commit: { claim_id: string; commit_id: string } | null;
@@ -23,11 +24,12 @@ interface Run {
   ledger: Record<string, LedgerEntry>; open_calls: readonly string[];
   inbox: InboxEntry[]; inbox_in: number; inbox_done: number; commands: string[];
   holder: string; not_before: number; archived_seq: number; sealed: SealedRange | null; due_ms: number | null; held_ms: number | null; archive_ms: number | null; expires_ms: number | null;
+  segments: number; merge_due: boolean;
 }
 
 export interface MemoryJob { readonly type: 'turn' | 'finish'; readonly run_id: string; readonly n: number; readonly front: number }
 
-interface Data { sessions: Record<string, Session>; runs: Record<string, Run>; jobs: MemoryJob[]; keys: Record<string, { run_id: string; body_hash: string }>; feed: number }
+interface Data { deleted: Record<string, Deleted>; sessions: Record<string, Session>; runs: Record<string, Run>; jobs: MemoryJob[]; keys: Record<string, { run_id: string; body_hash: string }>; feed: number }
 
 const inboxLimit = 1000;
 const graceMs = 10_000;
@@ -47,7 +49,7 @@ export interface MemoryRunStore extends RunStore {
 }
 
 export function createMemoryRunStore(): MemoryRunStore {
-  let data: Data = { sessions: {}, runs: {}, jobs: [], keys: {}, feed: 0 };
+  let data: Data = { deleted: {}, sessions: {}, runs: {}, jobs: [], keys: {}, feed: 0 };
   const history: string[] = [];
   let clockMs = 1_700_000_000_000;
   let writes = 0;
@@ -245,7 +247,7 @@ export function createMemoryRunStore(): MemoryRunStore {
   }
 
   function create(request: CreateRun): CreateReply {
-    if (run(request.run_id) !== undefined) return { type: 'exists' };
+    if (run(request.run_id) !== undefined || data.deleted[request.run_id] !== undefined) return { type: 'exists' };
     if (clockMs > request.not_after_ms) return { type: 'too_late' };
     const { session } = request;
     const known = data.sessions[session.id];
@@ -261,6 +263,7 @@ export function createMemoryRunStore(): MemoryRunStore {
       events: request.events.map((text, index) => ({ seq: index + 1, text })), ledger: {}, open_calls: [],
       inbox: [], inbox_in: 0, inbox_done: 0, commands: [], holder: '', not_before: request.run_at_ms ?? 0, archived_seq: 0, sealed: null,
       due_ms: behind === null ? request.run_at_ms : null, held_ms: scheduled || behind !== null ? null : clockMs + graceMs, archive_ms: clockMs + archiveEveryMs, expires_ms: null,
+      segments: 0, merge_due: false,
     };
     data.feed++;
     if (behind !== null) {
@@ -291,36 +294,6 @@ export function createMemoryRunStore(): MemoryRunStore {
       }
     }
     return { woken, nudged };
-  }
-
-  function seal(run_id: string, max_events: number): SealedRange | null {
-    const record = run(run_id);
-    if (record === undefined) return null;
-    if (record.sealed !== null) return record.sealed;
-    if (record.last_seq === record.archived_seq) return null;
-    let room = 8 * 1024 * 1024;
-    let last_seq = record.archived_seq;
-    for (const event of record.events.filter((each) => each.seq > record.archived_seq).slice(0, max_events)) {
-      room -= event.text.length + 1;
-      if (room < 0 && last_seq > record.archived_seq) break;
-      last_seq = event.seq;
-    }
-    record.sealed = { run_id, first_seq: record.archived_seq + 1, last_seq, ended: isEnded(record.status) && last_seq === record.last_seq };
-    return record.sealed;
-  }
-
-  function archived(range: SealedRange, keep_events: number, retention_ms: number): void {
-    const record = run(range.run_id);
-    if (record === undefined || record.sealed?.first_seq !== range.first_seq || record.sealed.last_seq !== range.last_seq) return;
-    record.sealed = null;
-    record.archived_seq = range.last_seq;
-    const keep_from = Math.min(range.last_seq + 1, record.last_seq - keep_events + 1);
-    record.events = record.events.filter((event) => event.seq >= keep_from);
-    if (record.last_seq > record.archived_seq) record.archive_ms = isEnded(record.status) ? clockMs : clockMs + archiveEveryMs;
-    else {
-      record.archive_ms = null;
-      if (isEnded(record.status)) record.expires_ms = clockMs + retention_ms;
-    }
   }
 
   function list(query: ListRuns): { run_ids: string[]; next_before_id: string | null } {
@@ -388,11 +361,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     }),
     now: () => Promise.resolve(clockMs),
     pump: (_shard, options) => step(() => pump(options.limit, options.grace_ms)),
-    dueForArchive: (_shard, options) => step(() => Object.entries(data.runs)
-      .filter(([, record]) => record.archive_ms !== null && record.archive_ms <= clockMs).slice(0, options.limit)
-      .map(([run_id, record]) => { record.archive_ms = clockMs + options.retry_ms; return run_id; })),
-    seal: (run_id, max_events) => step(() => seal(run_id, max_events)),
-    archived: (range, options) => step(() => archived(range, options.keep_events, options.retention_ms)),
+    ...archivingOf({ step, runs: () => data.runs, deleted: () => data.deleted, sessions: () => data.sessions, release, now: () => clockMs, archiveEveryMs }),
     jobs: () => [...data.jobs].sort((a, b) => a.front - b.front),
     removeJob: (done) => {
       data.jobs = data.jobs.filter((job) => job.type !== done.type || job.run_id !== done.run_id || job.n !== done.n);

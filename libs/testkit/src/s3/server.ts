@@ -16,6 +16,12 @@ export interface S3ServerOptions {
   readonly conditional?: 'enforced' | 'ignored' | 'unsupported';
   /** Requests with checksum headers or trailers are answered 501, as some stores do. */
   readonly refuseChecksums?: boolean;
+  /** Bodies in signed chunks are answered 400, as some stores do. */
+  readonly refuseChunked?: boolean;
+  /** Most keys of one page of a listing, whatever was asked for. Default 1000. */
+  readonly pageKeys?: number;
+  /** How long each answer takes, ms. Default none. */
+  readonly latencyMs?: number;
   /** `StartAfter` of listings is overlooked, as some stores do. */
   readonly ignoreStartAfter?: boolean;
 }
@@ -45,6 +51,13 @@ export interface S3Server {
   stallBody(n: number): void;
   /** The next `n` requests are never answered, on a connection that stays open. */
   hang(n: number): void;
+  /**
+   * From now on one of `every` requests goes wrong: in turn it is answered 500, carried out and not answered (the connection is reset),
+   * or answered 503. Null ends it.
+   */
+  goWrong(every: number | null): void;
+  /** From now on every request is answered with this status and changes nothing. Null ends it. */
+  answerOnly(status: number | null): void;
   /** Connections that are open now. */
   connections(): number;
   /** Planned faults that no request has met yet. */
@@ -55,7 +68,10 @@ export interface S3Server {
   stop(): Promise<void>;
 }
 
-interface Faults { fail: number; status: number; drop: number; cut: number; stall: number; hang: number; down: boolean }
+interface Faults {
+  fail: number; status: number; drop: number; cut: number; stall: number; hang: number; down: boolean;
+  every: number | null; asked: number; wrong: number; only: number | null;
+}
 
 const bucket = 'treadle-test';
 
@@ -67,7 +83,7 @@ const codes: Readonly<Record<number, string>> = {
 export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Server> {
   const objects = new Map<string, Uint8Array>();
   const requests: S3Request[] = [];
-  const faults: Faults = { fail: 0, status: 500, drop: 0, cut: 0, stall: 0, hang: 0, down: false };
+  const faults: Faults = { fail: 0, status: 500, drop: 0, cut: 0, stall: 0, hang: 0, down: false, every: null, asked: 0, wrong: 0, only: null };
   const sockets = new Set<Socket>();
 
   const server = createServer((request, response) => {
@@ -91,6 +107,8 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
     cutBody(n) { faults.cut = n; },
     stallBody(n) { faults.stall = n; },
     hang(n) { faults.hang = n; },
+    goWrong(every) { faults.every = every; },
+    answerOnly(status) { faults.only = status; },
     pending: () => faults.fail + faults.drop + faults.cut + faults.stall + faults.hang,
     connections: () => sockets.size,
     down() {
@@ -126,14 +144,17 @@ async function answer(exchange: Exchange): Promise<void> {
   exchange.requests.push({ method, key, query: url.search, headers });
 
   if (take(faults, 'hang')) return;
-  if (take(faults, 'fail')) {
-    send(response, errorReply(faults.status, codes[faults.status] ?? 'Fault', `<AWSAccessKeyId>${accessKeyOf(headers)}</AWSAccessKeyId>`));
+  if (exchange.options.latencyMs !== undefined) await new Promise((resolve) => { setTimeout(resolve, exchange.options.latencyMs); });
+  const trouble = troubleOf(faults);
+  const status = faults.only ?? (take(faults, 'fail') ? faults.status : trouble === 'reset' ? null : trouble);
+  if (status !== null) {
+    send(response, errorReply(status, codes[status] ?? 'Fault', `<AWSAccessKeyId>${accessKeyOf(headers)}</AWSAccessKeyId>`));
     return;
   }
   const reply = name === bucket
     ? serve(exchange, { method, key, headers, query: url.searchParams, bytes: Buffer.concat(chunks) })
     : errorReply(404, 'NoSuchBucket');
-  if (method === 'PUT' && key !== '' && take(faults, 'drop')) {
+  if (trouble === 'reset' || (method === 'PUT' && key !== '' && take(faults, 'drop'))) {
     request.socket.resetAndDestroy();
     return;
   }
@@ -156,10 +177,12 @@ function serve(exchange: Exchange, asked: Asked): S3Reply {
   const { objects, options } = exchange;
   const { method, key, headers, query } = asked;
   if (options.refuseChecksums === true && hasChecksum(headers)) return errorReply(501, 'NotImplemented');
+  if (options.refuseChunked === true && isChunked(headers)) return errorReply(400, 'InvalidRequest');
   if (key === '') {
     if (method === 'PUT' || method === 'HEAD') return { status: 200 };
     if (method !== 'GET' || query.get('list-type') !== '2') return errorReply(501, 'NotImplemented');
     if (options.ignoreStartAfter === true) query.delete('start-after');
+    if (options.pageKeys !== undefined) query.set('max-keys', String(options.pageKeys));
     return listObjects(objects, bucket, query);
   }
   switch (method) {
@@ -177,6 +200,14 @@ function serve(exchange: Exchange, asked: Asked): S3Reply {
     default:
       return errorReply(405, 'MethodNotAllowed');
   }
+}
+
+const troubles = [500, 'reset', 503] as const;
+
+function troubleOf(faults: Faults): 500 | 'reset' | 503 | null {
+  faults.asked++;
+  if (faults.every === null || faults.asked % faults.every !== 0) return null;
+  return troubles[faults.wrong++ % troubles.length] ?? null;
 }
 
 function take(faults: Faults, fault: 'fail' | 'drop' | 'cut' | 'stall' | 'hang'): boolean {
@@ -199,7 +230,11 @@ function sendHalf(response: ServerResponse, reply: S3Reply, then: () => void): v
 
 function hasChecksum(headers: Readonly<Record<string, string>>): boolean {
   const named = Object.keys(headers).some((header) => header.startsWith('x-amz-checksum-') || header === 'x-amz-sdk-checksum-algorithm' || header === 'x-amz-trailer');
-  return named || (headers['x-amz-content-sha256'] ?? '').startsWith('STREAMING-');
+  return named || isChunked(headers);
+}
+
+function isChunked(headers: Readonly<Record<string, string>>): boolean {
+  return (headers['x-amz-content-sha256'] ?? '').startsWith('STREAMING-') || (headers['content-encoding'] ?? '').includes('aws-chunked');
 }
 
 /** Real stores name the key in what they answer; clients must not pass it on. */

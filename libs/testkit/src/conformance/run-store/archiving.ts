@@ -91,6 +91,42 @@ export function archiveTests(it: () => Driver): void {
     expect((await it().store.read(run_id))?.archived_seq).toBe(1);
     await it().store.archived((await it().store.seal(run_id, 1))!, retention);
     expect((await it().store.read(run_id))?.archived_seq).toBe(2);
+  });
+
+  test('in several segments leaves an ended run due until they are merged', async () => {
+    const { run_id } = await it().after({ type: 'end' }, 'completed');
+    const retention = { keep_events: 1000, retention_ms: 200 };
+    await it().store.archived((await it().store.seal(run_id, 1))!, retention);
+    expect(await it().store.archiveDuty(run_id)).toEqual({ type: 'none' });
+    await it().store.archived((await it().store.seal(run_id, 1))!, retention);
+    await it().under.passTime(220);
+    expect(await due(100, 0)).toEqual([run_id]);
+    expect(await it().store.seal(run_id, 1)).toBeNull();
+    expect(await it().store.archiveDuty(run_id)).toEqual({ type: 'merge' });
+    expect(await due(100, 0)).toEqual([run_id]);
+    await it().store.archiveDutyDone(run_id, 'remove', { settle_ms: 0 });
+    expect(await it().store.archiveDuty(run_id)).toEqual({ type: 'merge' });
+    await it().store.archiveDutyDone(run_id, 'merge', { settle_ms: 0 });
+    expect(await it().store.archiveDuty(run_id)).toEqual({ type: 'none' });
+    expect(await due(100, 0)).toEqual([]);
+  });
+
+  test('says how many events wait for it, and since when', async () => {
+    expect(await it().store.archiveBacklog(0, { looks: 100 })).toEqual({ events: 0, oldest_ts: null });
+    const at = (seq: number, ts: number) => JSON.stringify({ type: 'assistant_text', seq, ts, content: '"ts":1' });
+    const older = await it().create({ events: [at(1, 1_700_000_000.25), at(2, 1_700_000_001)] });
+    await it().create({ events: [at(1, 1_700_000_002.5)] });
+    expect(await it().store.archiveBacklog(0, { looks: 100 })).toEqual({ events: 3, oldest_ts: 1_700_000_000.25 });
+    await it().store.archived((await it().store.seal(older, 1))!, { keep_events: 0, retention_ms: 1000 });
+    expect(await it().store.archiveBacklog(0, { looks: 100 })).toEqual({ events: 2, oldest_ts: 1_700_000_001 });
+    await it().store.archived((await it().store.seal(older, 1))!, { keep_events: 0, retention_ms: 1000 });
+    expect(await it().store.archiveBacklog(0, { looks: 100 })).toEqual({ events: 1, oldest_ts: 1_700_000_002.5 });
+  });
+
+  test('in one segment leaves nothing to merge', async () => {
+    const { run_id } = await it().after({ type: 'end' }, 'completed');
+    await it().store.archived((await it().store.seal(run_id, 100))!, keepAll);
+    expect(await it().store.archiveDuty(run_id)).toEqual({ type: 'none' });
     expect(await due()).toEqual([]);
   });
 

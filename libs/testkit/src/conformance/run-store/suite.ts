@@ -13,6 +13,7 @@ import { handoverTests } from './handing-over.ts';
 import { manyTests } from './many-runs.ts';
 import { pumpTests } from './pumping.ts';
 import { readTests } from './reading.ts';
+import { removalTests } from './removing.ts';
 import { sessionTests } from './sessions.ts';
 
 /** Registers the suite with vitest. `factory` makes an empty store for each test. */
@@ -29,6 +30,7 @@ export function runStoreConformance(name: string, factory: () => RunStoreUnderTe
     describe('pump', () => { pumpTests(current); });
     describe('many runs at once', () => { manyTests(current); });
     describe('archiving', () => { archiveTests(current); });
+    describe('removal', () => { removalTests(current); });
     describe('reads', () => { readTests(current); });
     describe('sessions', () => { sessionTests(current); });
   });
