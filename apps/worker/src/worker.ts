@@ -88,7 +88,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const stopWatching = watchEventLoop(metrics);
 
   const pool: Pool = { stopWatching, redis, consumer, ticks, held, tools, models };
-  return { metrics, problems: () => problemsOf(redis), drain: (timeoutMs) => drain(pool, timeoutMs) };
+  return { metrics, problems: async () => [...await problemsOf(redis), ...consumer.problems()], drain: (timeoutMs) => drain(pool, timeoutMs) };
 }
 
 interface Parts extends WorkerPorts { readonly clock: RedisClock; readonly held: HeldRuns; readonly metrics: Metrics }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Job, JobConsumer, JobHandler } from '@treadle/engine';
 import { startRedis, type RedisServer } from '@treadle/testkit';
+import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { consumeJobs, queueDepths, turnJobs, type ConsumerOptions } from './index.ts';
@@ -250,4 +251,21 @@ test('depths count what waits and what is in hand', async () => {
   consume(async () => { await finishing; return 'done'; }, { concurrency: 1 });
   await vi.waitFor(async () => { expect(await queueDepths(redis, { prefix, shards: 1 })).toEqual([{ shard: 0, waiting: 2, active: 1 }]); }, 5000);
   finish();
+});
+
+test('a worker that hears nothing is told of and replaced; the new one takes what waits', async () => {
+  const seen: Job[] = [];
+  const consumer = consume(async (job) => { seen.push(job); return 'done'; }, { hearingMs: 100 });
+  await add('run_before', 1);
+  await vi.waitFor(() => { expect(seen).toHaveLength(1); });
+  // What a paused queue looks like to a worker is what a deaf one looks like from outside.
+  const queue = new Queue('turns', { connection: redis, prefix: `{${prefix}:00}` });
+  await queue.pause();
+  await add('run_waits', 1);
+  await vi.waitFor(() => { expect(consumer.problems()).toEqual(['shard 0: jobs wait and none is taken']); }, { timeout: 5000 });
+  await vi.waitFor(() => { expect(errors.map((error) => error.message)).toContain('shard 0: jobs wait and none is taken; its worker is replaced'); });
+  await queue.resume();
+  await vi.waitFor(() => { expect(seen).toHaveLength(2); }, { timeout: 5000 });
+  await vi.waitFor(() => { expect(consumer.problems()).toEqual([]); }, { timeout: 5000 });
+  await queue.close();
 });

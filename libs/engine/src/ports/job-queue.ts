@@ -15,6 +15,8 @@ export type JobOutcome = 'done' | 'hand_back';
 export type JobHandler = (job: Job, signal: AbortSignal) => Promise<JobOutcome>;
 
 export interface JobConsumer {
+  /** What keeps jobs from being taken; empty when all is well. */
+  problems(): readonly string[];
   /** Takes no new job; resolves when all running ones have ended. */
   close(): Promise<void>;
 }
