@@ -14,7 +14,7 @@ const silenceMs = 15_000;
 const byRole = {
   command: { maxRetriesPerRequest: null, socketTimeout: silenceMs },
   blocking: { maxRetriesPerRequest: 0, socketTimeout: silenceMs },
-  api: { maxRetriesPerRequest: 0, enableOfflineQueue: false, commandTimeout: 2000, autoResendUnfulfilledCommands: false },
+  api: { maxRetriesPerRequest: 0, enableOfflineQueue: false, commandTimeout: 2000, socketTimeout: 3000, autoResendUnfulfilledCommands: false },
 } satisfies Record<ConnectionRole, RedisOptions>;
 
 /** The scheme of a URL this version cannot connect to. */

@@ -5,6 +5,7 @@
  *
  * pass   bytes go through, each chunk after `delayMs`
  * drop   bytes go nowhere, connections stay open, new ones too: what a partition looks like from inside
+ * freeze bytes wait, and go on with `pass`: a partition that TCP outlives, or a peer that stands still
  * refuse new connections are reset, those that are open are cut
  */
 import { connect, createServer, type Socket } from 'node:net';
@@ -16,8 +17,11 @@ export interface TcpProxy {
   delay(ms: number): void;
   /** Bytes vanish in both directions until `pass`. Connections that lost bytes are reset by `pass`: a stream with a hole is no stream. */
   drop(): void;
+  freeze(): void;
   refuse(): void;
   pass(): void;
+  /** Connections that are open now are silent for ever, in both directions, and never reset; new ones are as usual. */
+  forget(): void;
   /** Cuts all connections now; new ones are taken. */
   cut(): void;
   /** Connections of clients, now. */
@@ -25,11 +29,11 @@ export interface TcpProxy {
   close(): Promise<void>;
 }
 
-interface Pair { readonly client: Socket; readonly server: Socket; lost: boolean }
+interface Pair { readonly client: Socket; readonly server: Socket; lost: boolean; forgotten: boolean }
 
 /** Resolves when it listens. `port`: default any free one. */
 export async function startTcpProxy(target: { readonly port: number }, options: { readonly port?: number } = {}): Promise<TcpProxy> {
-  let mode: 'pass' | 'drop' | 'refuse' = 'pass';
+  let mode: 'pass' | 'drop' | 'freeze' | 'refuse' = 'pass';
   let delayMs = 0;
   const pairs = new Set<Pair>();
 
@@ -38,8 +42,9 @@ export async function startTcpProxy(target: { readonly port: number }, options: 
       client.resetAndDestroy();
       return;
     }
-    const pair: Pair = { client, server: connect(target.port, '127.0.0.1'), lost: mode === 'drop' };
+    const pair: Pair = { client, server: connect(target.port, '127.0.0.1'), lost: mode === 'drop', forgotten: false };
     pairs.add(pair);
+    if (mode === 'freeze') pause([pair], true);
     forward(pair, client, pair.server, () => 0);
     forward(pair, pair.server, client, () => delayMs);
   });
@@ -48,6 +53,7 @@ export async function startTcpProxy(target: { readonly port: number }, options: 
     from.setNoDelay(true);
     from.on('data', (chunk) => {
       if (mode === 'drop') pair.lost = true;
+      else if (pair.forgotten) return;
       else if (delay() > 0) setTimeout(() => { if (to.writable) to.write(chunk); }, delay());
       else to.write(chunk);
     });
@@ -56,6 +62,15 @@ export async function startTcpProxy(target: { readonly port: number }, options: 
       pairs.delete(pair);
       to.destroy();
     });
+  }
+
+  function pause(which: Iterable<Pair>, still: boolean): void {
+    for (const { client, server } of which) {
+      for (const socket of [client, server]) {
+        if (still) socket.pause();
+        else socket.resume();
+      }
+    }
   }
 
   const reset = (which: (pair: Pair) => boolean): void => {
@@ -73,8 +88,14 @@ export async function startTcpProxy(target: { readonly port: number }, options: 
     port: (listener.address() as AddressInfo).port,
     delay: (ms) => { delayMs = ms; },
     drop: () => { mode = 'drop'; },
+    freeze: () => { mode = 'freeze'; pause(pairs, true); },
+    forget: () => { for (const pair of pairs) pair.forgotten = true; },
     refuse: () => { mode = 'refuse'; reset(() => true); },
-    pass: () => { mode = 'pass'; reset((pair) => pair.lost); },
+    pass: () => {
+      if (mode === 'freeze') pause(pairs, false);
+      mode = 'pass';
+      reset((pair) => pair.lost);
+    },
     cut: () => { reset(() => true); },
     connections: () => pairs.size,
     close: () => new Promise<void>((resolve) => {

@@ -1,0 +1,89 @@
+/**
+ * R6, C60 and C59: Redis goes and comes back, or is slow, or refuses writes, while runs are under way. Every run completes within
+ * 60 s of the return, no process is restarted, readiness is red meanwhile, and nothing happens twice.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connectRedis } from '@treadle/run-store';
+import { afterEach, expect, test } from 'vitest';
+import { until } from '../e2e/processes.ts';
+import { problemsOf } from './checker.ts';
+import { chosenSeed, randomFrom, scaled } from './random.ts';
+import { allEnded, historyOf, postRuns, readAll, startChaos, type ChaosStage } from './stage.ts';
+
+interface Fault {
+  readonly name: string;
+  /** Whether workers can notice while it lasts. */
+  readonly seen: boolean;
+  readonly begin: (stage: ChaosStage) => Promise<void> | void;
+  readonly lastsMs: number;
+  readonly end: (stage: ChaosStage) => Promise<void> | void;
+}
+
+const long = scaled({ small: 5000, large: 60_000 });
+
+async function admin(stage: ChaosStage, ...command: readonly string[]): Promise<void> {
+  const redis = connectRedis(stage.redis.url, { role: 'command' });
+  const [name = '', ...args] = command;
+  await redis.call(name, ...args);
+  redis.disconnect();
+}
+
+const faults: readonly Fault[] = [
+  { name: 'is killed and started again', seen: true, lastsMs: scaled({ small: 3000, large: 10_000 }), begin: (stage) => stage.redis.kill(), end: (stage) => stage.redis.restart() },
+  {
+    name: 'loses all its clients, again and again', seen: false, lastsMs: 0,
+    begin: async (stage) => {
+      for (let round = 0; round < 5; round++) {
+        await admin(stage, 'CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+        await sleep(200);
+      }
+    },
+    end: () => undefined,
+  },
+  { name: 'is behind dropped packets', seen: true, lastsMs: long, begin: (stage) => { stage.redisProxy.drop(); }, end: (stage) => { stage.redisProxy.pass(); } },
+  { name: 'stands still', seen: true, lastsMs: long, begin: (stage) => { stage.redisProxy.freeze(); }, end: (stage) => { stage.redisProxy.pass(); } },
+  { name: 'is forgotten by the network: connections are silent for ever', seen: false, lastsMs: 0, begin: (stage) => { stage.redisProxy.forget(); }, end: () => undefined },
+  { name: 'answers half a second late', seen: false, lastsMs: scaled({ small: 4000, large: 30_000 }), begin: (stage) => { stage.redisProxy.delay(500); }, end: (stage) => { stage.redisProxy.delay(0); } },
+  {
+    name: 'is a replica for a while, and refuses writes', seen: false, lastsMs: scaled({ small: 2000, large: 5000 }),
+    begin: (stage) => admin(stage, 'REPLICAOF', '127.0.0.1', '1'), end: (stage) => admin(stage, 'REPLICAOF', 'NO', 'ONE'),
+  },
+];
+
+let stage: ChaosStage | null = null;
+afterEach(async () => {
+  await stage?.stop();
+  stage = null;
+});
+
+test.each(faults)('Redis $name', async ({ name, seen, begin, lastsMs, end }) => {
+  const random = randomFrom(chosenSeed(`redis ${name}`));
+  const here = stage = await startChaos();
+  await here.workers.start(2);
+  const keys = (count: number, label: string): string[] => Array.from({ length: count }, (_, index) => `${label}-${index}`);
+  const first = await postRuns(here, keys(scaled({ small: 12, large: 100 }), 'run'));
+  const pids = [...here.workers.roles, ...here.api.roles].map((role) => role.pid);
+  const readers = readAll(here, first.map(({ id }) => id), random);
+  await until('runs are under way', () => here.model.requests.length > 10);
+
+  await begin(here);
+  if (seen) await until('readiness is red', async () => (await Promise.all(here.workers.roles.map(ready))).every((green) => !green), 20_000);
+  await sleep(lastsMs);
+  await end(here);
+  const backMs = Date.now();
+
+  // Whoever comes afterwards is served, too.
+  const later = await postRuns(here, keys(3, 'later'));
+  const ids = [...first, ...later].map(({ id }) => id);
+  await allEnded(here, ids, 60_000);
+  process.stdout.write(`redis ${name}: all ended ${Math.round((Date.now() - backMs) / 100) / 10} s after the return\n`);
+  await until('readiness is green', async () => (await Promise.all([...here.workers.roles, ...here.api.roles].map(ready))).every((green) => green), 20_000);
+  await Promise.all(readers.map((reader) => reader.ended));
+  expect([...here.workers.roles, ...here.api.roles].map((role) => role.pid)).toEqual(pids);
+  expect(problemsOf(await historyOf(here, ids, readers))).toEqual([]);
+  expect([...here.workers.complaints, ...here.api.complaints]).toEqual([]);
+}, 60_000 + 3 * 60_000);
+
+async function ready(role: { readonly url: string }): Promise<boolean> {
+  return fetch(`${role.url}/readyz`, { signal: AbortSignal.timeout(5000) }).then((response) => response.ok, () => false);
+}
