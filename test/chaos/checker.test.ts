@@ -40,6 +40,7 @@ describe('a history is not good', () => {
     ['I6', 'where a call has two results', withRun({ log: log.with(3, line(4, 'tool_result', { tool_use_id: 'a' })) })],
     ['I6', 'where the model server refused a request', { ...good, refused: ['request 3: two results'] }],
     ['I7', 'where an old epoch writes after a new one', withRun({ log: log.with(4, line(5, 'run_end', { epoch: 1 })) })],
+    ['I7', 'where a call starts under an old epoch', { ...good, ledger: [{ ...start, tool_use_id: 'z', epoch: 4 }, ...good.ledger] }],
     ['I8', 'where usage was counted twice', withRun({ usage: { input_tokens: 300, output_tokens: 30 } })],
     ['I9', 'where no run was made', { ...good, runs: [] }],
     ['I9', 'where the runs failed', withRun({ status: 'failed', stop_reason: 'infrastructure' })],

@@ -7,7 +7,7 @@
  * I4  what each reader saw is the beginning of the stored log, event for event
  * I5  log = stored state (by hash), and log = archive
  * I6  every call has exactly one result; no request was refused by the strict model server
- * I7  no event carries a lower epoch than an event before it
+ * I7  no event carries a lower epoch than an event before it, and no call starts under a lower one than a call before it
  * I8  the run's usage is the sum of what the model counted for the replies that were recorded
  * I9  the test was one: at least 95 % of the runs completed; of the planned faults at least 95 % fired, and each kind at least once
  */
@@ -49,7 +49,7 @@ const terminal = ['completed', 'expired', 'failed', 'cancelled'];
 
 export function problemsOf(history: History): string[] {
   return [
-    ...history.runs.flatMap((run) => problemsOfRun(run, history)), ...startProblems(history), ...history.refused.map((refusal) => `I6 the model server refused: ${refusal}`),
+    ...history.runs.flatMap((run) => problemsOfRun(run, history)), ...startProblems(history), ...zombieProblems(history), ...history.refused.map((refusal) => `I6 the model server refused: ${refusal}`),
     ...guardProblems(history),
   ];
 }
@@ -97,6 +97,16 @@ function usageProblems(run: RunHistory, events: readonly RunEvent[], per: Histor
   const { input_tokens, output_tokens } = run.usage;
   return input_tokens === per.input * replied.size && output_tokens === per.output * replied.size ? []
     : [`${run.id}: I8 ${input_tokens} and ${output_tokens} tokens for ${replied.size} replies`];
+}
+
+/** By the tools' own record: a worker that was taken for dead starts nothing once somebody else has started something. */
+function zombieProblems({ ledger }: History): string[] {
+  const highest = new Map<string, number>();
+  return ledger.filter((line) => line.phase === 'start').flatMap(({ run_id, tool_use_id, epoch }) => {
+    const before = highest.get(run_id ?? '') ?? 0;
+    highest.set(run_id ?? '', Math.max(before, epoch ?? 0));
+    return (epoch ?? 0) < before ? [`${run_id ?? ''}: I7 ${tool_use_id ?? ''} started under epoch ${String(epoch)}, after one under ${before}`] : [];
+  });
 }
 
 function startProblems({ ledger, keyedTools, readTools }: History): string[] {

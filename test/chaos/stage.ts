@@ -28,6 +28,8 @@ export interface ChaosOptions {
   readonly script?: ModelScript;
   /** More of the configuration. */
   readonly config?: Readonly<Record<string, unknown>>;
+  /** A configuration file to be used instead; it finds the model at `MODEL_URL`. */
+  readonly configFile?: string;
   readonly limits?: Readonly<Record<string, unknown>>;
 }
 
@@ -45,8 +47,8 @@ export interface ChaosStage {
   readonly workers: Fleet;
   readonly api: Fleet;
   ledger(): LedgerLine[];
-  /** One more API process, on a port of its own. */
-  moreApi(): Promise<Role>;
+  /** One more process, which is not put back; an API has a port of its own. */
+  more(role: 'api' | 'worker', env?: Readonly<Record<string, string>>): Promise<Role>;
   stop(): Promise<void>;
 }
 
@@ -101,12 +103,12 @@ export async function startChaos(options: ChaosOptions = {}): Promise<ChaosStage
   const [redis, s3, model] = await Promise.all([startRedis(options.redis), startS3Server(), startModelServer({ dialect: 'ollama', script: options.script ?? usualScript })]);
   const redisProxy = await startTcpProxy({ port: redis.port });
   const s3Proxy = await startTcpProxy({ port: Number(new URL(s3.endpoint).port) });
-  const configFile = join(dir, 'treadle.config.json');
-  writeFileSync(configFile, JSON.stringify(configOf(options, model.url, dir)));
+  const configFile = options.configFile ?? join(dir, 'treadle.config.json');
+  if (options.configFile === undefined) writeFileSync(configFile, JSON.stringify(configOf(options, model.url, dir)));
   const port = await freePort();
   const env = {
     REDIS_URL: `redis://127.0.0.1:${redisProxy.port}`, S3_BUCKET: s3.bucket, S3_ENDPOINT: `http://127.0.0.1:${s3Proxy.port}`, S3_REGION: 'x', S3_ACCESS_KEY_ID: 'a', S3_SECRET_ACCESS_KEY: 'b',
-    TREADLE_CONFIG: configFile, METRICS_PORT: '0', LOG_LEVEL: 'warn', TREADLE_LEASE_MS: '2000', WORKER_CONCURRENCY: '8', CHAOS_DIR: dir,
+    TREADLE_CONFIG: configFile, METRICS_PORT: '0', LOG_LEVEL: 'warn', TREADLE_LEASE_MS: '2000', WORKER_CONCURRENCY: '8', CHAOS_DIR: dir, MODEL_URL: model.url,
     // Killing at random hits a run several times in a row; that poison is isolated is tested for itself.
     TREADLE_POISON_LIMIT: '100', ...options.env,
   };
@@ -118,8 +120,8 @@ export async function startChaos(options: ChaosOptions = {}): Promise<ChaosStage
   const url = `http://127.0.0.1:${port}`;
   return {
     dir, redis, redisProxy, s3, s3Proxy, model, armed, url, api, workers, client: createClient({ url, reconnectMs: 50 }), ledger: () => readLedger(join(dir, 'ledger.jsonl')),
-    moreApi: async () => {
-      const role = await startProcess('api', { ...env, PORT: '0' }, script);
+    more: async (kind, over = {}) => {
+      const role = await startProcess(kind, { ...env, PORT: '0', ...over }, script);
       more.push(role);
       return role;
     },

@@ -109,6 +109,7 @@ async function take(deps: TurnDeps, job: { readonly run_id: string; readonly n: 
 async function loop(deps: TurnDeps, held: Held, timer: TurnTimer): Promise<TurnOutcome> {
   const { hold } = held;
   const calls = new ToolCalls(deps, hold, timer);
+  hold.tookOver = calls.begunEarlier().some((call) => call.outcome === 'unknown');
   let input = await claimedInput(deps, held, calls);
   for (;;) {
     if (hold.left !== null) return leave(deps, hold);

@@ -55,6 +55,19 @@ test('frozen bytes come afterwards', async () => {
   socket.destroy();
 });
 
+test('bytes that were held back stay in front of those that come after the delay', async () => {
+  const { socket, heard } = await client();
+  proxy.delay(80);
+  for (const letter of 'abc') {
+    socket.write(letter);
+    await moment();
+  }
+  proxy.delay(0);
+  socket.write('d');
+  await vi.waitFor(() => { expect(heard()).toBe('abcd'); });
+  socket.destroy();
+});
+
 test('a forgotten connection is silent and open; a new one is as usual', async () => {
   const old = await client();
   old.socket.write('x');

@@ -50,12 +50,19 @@ export async function startTcpProxy(target: { readonly port: number }, options: 
   });
 
   function forward(pair: Pair, from: Socket, to: Socket, delay: () => number): void {
+    // Chunks keep their order, also when the delay ends: TCP never reorders.
+    let dueMs = 0;
+    let waiting = 0;
+    const write = (chunk: Buffer): void => { if (to.writable) to.write(chunk); };
     from.setNoDelay(true);
     from.on('data', (chunk) => {
       if (mode === 'drop') pair.lost = true;
-      else if (pair.forgotten) return;
-      else if (delay() > 0) setTimeout(() => { if (to.writable) to.write(chunk); }, delay());
-      else to.write(chunk);
+      if (mode === 'drop' || pair.forgotten) return;
+      const now = performance.now();
+      dueMs = Math.max(dueMs, now + delay());
+      if (delay() === 0 && waiting === 0) return write(chunk);
+      waiting += 1;
+      setTimeout(() => { waiting -= 1; write(chunk); }, dueMs - now);
     });
     from.on('error', () => undefined);
     from.on('close', () => {

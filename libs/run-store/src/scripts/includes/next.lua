@@ -1,9 +1,10 @@
--- What follows a commit that ends its claim; `set` gathers for ctl. Every claim that ends this way was progress: deliveries and nudges start anew.
+-- What follows a commit that ends its claim; `set` gathers for ctl. Every claim that ends this way was progress, and deliveries and nudges
+-- start anew; but one that took over what an earlier one had begun only did not die itself.
 
 local function follow(shard, job_keys, ctl, set, commit)
   local next_type, now = commit.next.type, now_ms()
   if next_type == 'keep' then return end
-  set.put('claim', '', 'deliveries', 0, 'nudges', 0)
+  set.put('claim', '', 'deliveries', commit.took_over and math.max(0, num(ctl, 'deliveries') - 1) or 0, 'nudges', 0)
   local not_before = 0
   if next_type == 'job' then
     raise_job(shard, job_keys, ctl, set, { run_id = commit.run_id, urgency = 'begun', look_again = now + commit.grace_ms })

@@ -85,6 +85,14 @@ export function claimTests(it: () => Driver): void {
     expect((await it().claim(run_id, 2)).claimed.deliveries).toBe(1);
   });
 
+  test('goes on counting behind a claim that took over what a dead one had begun', async () => {
+    const run_id = await it().create();
+    await it().claim(run_id);
+    const { claim } = await it().claim(run_id);
+    await it().commits(it().write(claim, 1, { type: 'job' }, { took_over: true }));
+    expect((await it().claim(run_id, 2)).claimed.deliveries).toBe(2);
+  });
+
   test('a delivery that is handed back does not count, and can write no more', async () => {
     const run_id = await it().create();
     const { claim } = await it().claim(run_id);
