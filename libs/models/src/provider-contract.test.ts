@@ -112,6 +112,12 @@ describe.each(wires)('%s', (wire) => {
       expect({ authorization, key }).toEqual(wire === 'anthropic' ? { authorization: undefined, key: 'sk-test-SECRET1' } : { authorization: 'Bearer sk-test-SECRET1', key: undefined });
     });
 
+    it('with a key that no header can hold is refused here, and the key is not told', async () => {
+      const failure = failureOf((await ask(gatewayTo('http://127.0.0.1:1', { api_key: 'sk-SECRET1\nX' }))).outcome);
+      expect(failure.error_type).toBe('invalid_request');
+      expect(JSON.stringify(failure)).not.toContain('SECRET1');
+    });
+
     it('takes nothing from the environment', async () => {
       const own = { OPENAI_API_KEY: 'sk-env', OPENAI_BASE_URL: 'http://127.0.0.1:1', OPENAI_CUSTOM_HEADERS: 'x-env: 1', ANTHROPIC_API_KEY: 'sk-env', ANTHROPIC_AUTH_TOKEN: 'sk-env', ANTHROPIC_BASE_URL: 'http://127.0.0.1:1', ANTHROPIC_CUSTOM_HEADERS: 'x-env: 1', OLLAMA_API_KEY: 'sk-env' };
       const before = { ...process.env };

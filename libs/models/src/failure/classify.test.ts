@@ -142,6 +142,7 @@ describe('refusals', () => {
     [402, { error: { message: 'Insufficient Balance', code: 'invalid_request_error' } }, {}, 'billing_exhausted'],
     [429, { error: { message: 'You exceeded your current quota, please check your plan and billing details.' } }, {}, 'billing_exhausted'],
     [429, { error: { message: 'You exceeded your current quota, please check your plan and billing details.' } }, { 'retry-after': '20' }, 'rate_limited'],
+    [429, { error: { message: 'Rate limit reached. Please try again in 6s. You can add a payment method at https://platform.openai.com/account/billing.', code: 'rate_limit_exceeded' } }, {}, 'rate_limited'],
     [429, { error: { message: 'Too many tokens per day (TPD)' } }, {}, 'quota_window'],
     [400, { error: { type: 'invalid_request_error', message: 'You have reached your specified API usage limits. You will regain access on 2027-01-01.' } }, {}, 'quota_window'],
     [403, { error: { message: 'forbidden' } }, {}, 'access_denied'],
