@@ -12,7 +12,7 @@ import { retryAfterS } from './retry-after.ts';
 import {
   billingStatuses, billingText, earlyTexts, exactCodes, lateTexts, longWindowText, resetText, statuses, statusOfType, windowStatuses, windowText, type TextRule,
 } from './rules.ts';
-import { neverFits, roomForOutput } from './token-counts.ts';
+import { allowedOutput, neverFits, roomForOutput } from './token-counts.ts';
 import { classifyTransport, type Stage } from './transport.ts';
 
 export interface FailureContext {
@@ -41,7 +41,9 @@ function refusal(error: HttpRefusal, context: FailureContext): ProviderFailure {
   const status = error.status === 200 ? body.status : error.status;
   const detail = `HTTP ${error.status}: ${body.said === '' ? 'no text' : body.said}`;
   const retry_after_s = retryAfterS({ headers: error.headers, text: error.body, nowMs: context.nowMs });
-  return failure(nameOf(body, status, { ...context, tellsWhen: retry_after_s !== null }), detail, retry_after_s);
+  const error_type = nameOf(body, status, { ...context, tellsWhen: retry_after_s !== null });
+  const output_cap = error_type === 'output_cap_invalid' ? allowedOutput(body.text) : null;
+  return { ...failure(error_type, detail, retry_after_s), ...(output_cap === null ? {} : { output_cap }) };
 }
 
 /** The status was 200, so what the frame says has to tell. */
