@@ -16,6 +16,7 @@ const ownMoves: Partial<Record<ErrorType, string>> = {
   output_truncated: '`continue_prompt` (text) or `enlarge_output` (a cut call), up to `max_continuations`',
   context_overflow: '`reactive_compact`, then `aggressive_snip`',
   payload_too_large: '`reactive_compact`, then `aggressive_snip`',
+  output_cap_invalid: '`clamp_output`, while a reply of 16 tokens is left',
   image_too_large: '`shrink_image` twice, then `remove_image`',
 };
 

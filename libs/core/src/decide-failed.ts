@@ -8,6 +8,7 @@ import { endRun, turnEnd, type EndOptions } from './ending.ts';
 import type { ErrorEvent, EventBody } from './events.ts';
 import { hasImages, nextImageSide, withoutLargestImage } from './images.ts';
 import { pause } from './pausing.ts';
+import { outputLimit } from './request.ts';
 import { recoveryTable, type RecoveryAction } from './recovery.ts';
 import { specOf, type RunState } from './state.ts';
 import type { StopReason } from './stop-reason.ts';
@@ -41,7 +42,7 @@ function behind(events: readonly EventBody[], decision: Decision): Decision {
   return { ...decision, events: [...events, ...decision.events] };
 }
 
-type Move = Pick<ErrorEvent, 'action' | 'site' | 'retry_in' | 'from_model' | 'to_model'>;
+type Move = Pick<ErrorEvent, 'action' | 'site' | 'retry_in' | 'from_model' | 'to_model' | 'output_cap'>;
 
 const fail: Move = { action: 'fail', site: null, retry_in: null };
 
@@ -75,6 +76,10 @@ function ownMove(state: RunState, input: ModelFailed): Move | null {
       if (budgetSpent(state)) return null;
       return { action: state.reactive_tried ? 'aggressive_snip' : 'reactive_compact', site: 'prompt_too_long', retry_in: 0 };
     }
+    case 'output_cap_invalid': {
+      const output_cap = budgetSpent(state) ? null : lowerCap(state, input.failure.output_cap);
+      return output_cap === null ? null : { action: 'clamp_output', site: 'max_output_tokens', retry_in: 0, output_cap };
+    }
     case 'image_too_large': {
       if (!hasImages(state.transcript.messages)) return null;
       return { action: nextImageSide(state.image_side) === null ? 'remove_image' : 'shrink_image', site: 'image_too_large', retry_in: 0 };
@@ -82,6 +87,21 @@ function ownMove(state: RunState, input: ModelFailed): Move | null {
     default: return null;
   }
 }
+
+/** A little below what the provider said, since it counts in its own way; where it said nothing lower, half of what was asked for. */
+function lowerCap(state: RunState, said: number | undefined): number | null {
+  const model = specOf(state).chain.models[state.position];
+  if (model === undefined) return null;
+  const asked = outputLimit(state, model);
+  const below = (said ?? asked) - capMargin;
+  const cap = said !== undefined && below < asked ? below : Math.floor(asked / 2);
+  return cap < leastOutput ? null : cap;
+}
+
+/** Tokens. */
+const capMargin = 64;
+/** Tokens; no reply is worth asking for that is shorter. */
+const leastOutput = 16;
 
 function budgetSpent(state: RunState): boolean {
   return state.consecutive_errors >= state.limits.max_consecutive_errors;

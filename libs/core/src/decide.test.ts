@@ -11,7 +11,8 @@ import type { EventBody } from './events.ts';
 import { evolve } from './evolve.ts';
 import { defaultLimits, limitNames, type Limits } from './limits.ts';
 import { recoveryTable } from './recovery.ts';
-import { initialState, type RunState } from './state.ts';
+import { modelRequest } from './request.ts';
+import { initialState, specOf, type RunState } from './state.ts';
 import { noJudgement, type Decision, type ModelFailure, type ModelReply, type ReplyCall, type TurnInput } from './turn-input.ts';
 import { noUsage } from './usage.ts';
 
@@ -339,6 +340,23 @@ describe('a failure', () => {
     expect(end(when(now, failed('image_too_large')))).toBe('failed: irrecoverable_error');
   });
 
+  test('C36: for the output limit: asks that model for less from then on, a little below what it said, else half, within the budget', () => {
+    const refused = (output_cap?: number) => failed('output_cap_invalid', { failure: { error_type: 'output_cap_invalid', detail: 'd', retry_after_s: null, partial_text: '', usage: null, ...(output_cap === undefined ? {} : { output_cap }) } });
+    const limit = (of: RunState): number => modelRequest(of, specOf(of).chain.models[0]!).model.max_output_tokens;
+    const first = given({}, ['m1', 'm2'], ...asked);
+    const clamped = (state: RunState, said?: number): RunState => {
+      const decision = when(state, refused(said));
+      expect(decision.events[0]).toMatchObject({ type: 'error', action: 'clamp_output', site: 'max_output_tokens', retry_in: 0 });
+      return after(state, [...decision.events, turn()]);
+    };
+    expect([limit(first), limit(clamped(first, 90)), limit(clamped(first)), limit(clamped(clamped(first), 500))]).toEqual([100, 26, 50, 25]);
+    const now = clamped(clamped(first));
+    expect(modelRequest(now, specOf(now).chain.models[0]!).messages).toEqual(modelRequest(first, specOf(first).chain.models[0]!).messages);
+    expect(modelRequest(now, specOf(now).chain.models[1]!).model.max_output_tokens).toBe(100);
+    // Half of that is no reply.
+    expect(when(now, refused()).events[0]).toMatchObject({ action: 'fallback', to_model: 'm2' });
+  });
+
   test('by cancel keeps the text so far', () => {
     const input = failed('aborted', { commands: [{ type: 'cancel' }], failure: { error_type: 'aborted', detail: '', retry_after_s: null, partial_text: 'so far', usage: null } });
     const decision = when(state, input);
@@ -348,7 +366,7 @@ describe('a failure', () => {
 
   test.each(errorTypes.map((each) => [each, recoveryTable[each]] as const))('%s: retried, hopped or ended as its row says', (error_type, row) => {
     const decision = when(state, failed(error_type));
-    const own = { empty_response: 'reask', output_truncated: 'enlarge_output', context_overflow: 'reactive_compact', payload_too_large: 'reactive_compact' } as Record<string, string>;
+    const own = { empty_response: 'reask', output_truncated: 'enlarge_output', context_overflow: 'reactive_compact', payload_too_large: 'reactive_compact', output_cap_invalid: 'clamp_output' } as Record<string, string>;
     if (error_type in own) {
       expect(decision.events[0]).toMatchObject({ action: own[error_type] });
       expect(decision.effect).toEqual({ type: 'hand_over', delay_ms: 0 });

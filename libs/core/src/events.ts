@@ -141,6 +141,8 @@ export interface ErrorEvent {
   /** Seconds until the next try, null when there is none. */
   readonly retry_in: number | null;
   readonly consecutive_errors: number;
+  /** Of `clamp_output`: the most tokens that this model is asked for from now on. */
+  readonly output_cap?: number;
   readonly usage?: Usage;
 }
 

@@ -25,17 +25,18 @@ export function modelRequest(state: RunState, model: ModelSpec): ModelRequest {
   const { protocol } = specOf(state);
   const messages = sendable(state.transcript.messages);
   return {
-    model: withRoom(model, state.output_room), system: systemText(state),
+    model: { ...model, max_output_tokens: outputLimit(state, model) }, system: systemText(state),
     messages: protocol === 'json_action' ? messages.map(asText) : messages,
     tools: protocol === 'native' && model.supports_tools ? state.tools ?? [] : [],
     image_side: state.image_side,
   };
 }
 
-/** More room after a cut tool call, up to half of the window. */
-function withRoom(model: ModelSpec, room: number): ModelSpec {
+/** Tokens. More room after a cut tool call, up to half of the window; never more than the model has said it takes. */
+export function outputLimit({ output_room, output_caps }: RunState, model: ModelSpec): number {
   const most = Math.max(model.max_output_tokens, Math.floor(model.context_window / 2));
-  return room === 1 ? model : { ...model, max_output_tokens: Math.min(model.max_output_tokens * room, most) };
+  const wanted = output_room === 1 ? model.max_output_tokens : Math.min(model.max_output_tokens * output_room, most);
+  return Math.min(wanted, output_caps[model.name] ?? wanted);
 }
 
 function systemText(state: RunState): string {

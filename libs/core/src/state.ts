@@ -91,6 +91,8 @@ export interface RunState {
   readonly continuations: number;
   /** How much more room the next reply gets than the model's usual, after a tool call was cut: 1, 2, 4 … */
   readonly output_room: number;
+  /** By model: the most tokens that it may be asked for, since it has refused more. */
+  readonly output_caps: Readonly<Record<string, number>>;
   readonly extra_turns: number;
   /** Rounds of feedback so far; never reset. */
   readonly retries: number;
@@ -140,7 +142,7 @@ export const initialState: RunState = {
   limits: defaultLimits, metadata: {}, tags: [], priority: 50, run_at: null, created_at: 0, started_at: null, ended_at: null,
   status: 'queued', stop_reason: null, pause_reason: null, answer: null, output: null, checks: [], partial: null, error: null,
   tools: null, turn_number: 0, attempt: 0, turn_open: false, calls: [], waiting_messages: [], candidate: null,
-  pieces: '', continuations: 0, output_room: 1, extra_turns: 0, retries: 0, call_prints: [], loop_noted: false, error_prints: [],
+  pieces: '', continuations: 0, output_room: 1, output_caps: {}, extra_turns: 0, retries: 0, call_prints: [], loop_noted: false, error_prints: [],
   compact_next: null, reactive_tried: false, calibration: {}, image_side: null, history_from: null, estimated_tokens: 0,
   tool_calls: 0, invalid_calls: 0, reasks: 0, consecutive_errors: 0, model_errors: 0, position: 0, tried: [], model: null,
   usage: noUsage, turn_usage: noUsage, active_s: 0, recoveries: {}, retired_ids: [], transcript: { generation: 1, messages: [] },

@@ -58,6 +58,8 @@ export interface ModelFailure {
   /** Text that came before the failure. */
   readonly partial_text: string;
   readonly usage: Usage | null;
+  /** Of `output_cap_invalid`: the tokens that a reply may have, where the provider said. */
+  readonly output_cap?: number;
 }
 
 /** How one call came out. */

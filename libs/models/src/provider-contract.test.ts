@@ -7,9 +7,10 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { cut, raw, reply, stall, startModelServer, status, text, tool, type ModelServer, type ScriptedReply } from '@treadle/testkit';
 import type { ClosableModelGateway } from './gateway.ts';
+import { createHttpFetch } from './http/http-fetch.ts';
 import type { ModelConnection } from './provider.ts';
 import { builtInProviders } from './providers/registry.ts';
-import { baseUrlOf, callOnce, endOfText, gatewayTo, moreText, named, reasonOf, requestOf, textSoFar, toolNamed, wires, type Called } from './testing.ts';
+import { baseUrlOf, callOnce, connectionTo, endOfText, frame, gatewayTo, moreText, named, reasonOf, requestOf, textSoFar, toolNamed, wires, type Called } from './testing.ts';
 
 it('there is no wire that is not tested here', () => {
   // The scripted stand-in has no wire.
@@ -110,6 +111,12 @@ describe.each(wires)('%s', (wire) => {
       expect(JSON.stringify(failure)).not.toContain('SECRET1');
       const { authorization, 'x-api-key': key } = server.requests[0]?.headers ?? {};
       expect({ authorization, key }).toEqual(wire === 'anthropic' ? { authorization: undefined, key: 'sk-test-SECRET1' } : { authorization: 'Bearer sk-test-SECRET1', key: undefined });
+    });
+
+    it('with a key that no header can hold is refused here, and the key is not told', async () => {
+      const failure = failureOf((await ask(gatewayTo('http://127.0.0.1:1', { api_key: 'sk-SECRET1\nX' }))).outcome);
+      expect(failure.error_type).toBe('invalid_request');
+      expect(JSON.stringify(failure)).not.toContain('SECRET1');
     });
 
     it('takes nothing from the environment', async () => {
@@ -228,6 +235,21 @@ describe.each(wires)('%s', (wire) => {
       for (let call = 0; call < 3; call++) await ask(gateway);
       expect(timers()).toBe(before);
     });
+  });
+
+  it('P2: a provider lets go of its connection by itself, also where nobody aborts', async () => {
+    const error = wire === 'ollama' ? '{"error":"x"}\n' : wire === 'openai' ? frame({ error: 'x' }) : named({ type: 'error', error: { message: 'x' } });
+    const ends = [textSoFar(wire, 'Half') + error, `${textSoFar(wire, 'all')}${endOfText(wire)}`];
+    const { server } = await serve(ends.map((end) => stall({ after: Buffer.byteLength(end), of: raw([end]) })));
+    const http = createHttpFetch();
+    for (const [index, type] of ['failed', 'replied'].entries()) {
+      const outcome = await builtInProviders[wire]?.call({
+        request: asking(), connection: connectionTo(baseUrlOf(wire, server.url)), signal: new AbortController().signal, fetch: http.fetch, nowMs: () => 0, onText: () => undefined, onProgress: () => undefined,
+      });
+      expect(outcome?.type).toBe(type);
+      expect(await (await server.received(index + 1)).ended).toBe('client_closed');
+    }
+    http.close();
   });
 
   describe("the caller's abort", () => {

@@ -42,6 +42,8 @@ export interface ProviderFailure {
   /** Seconds. */
   readonly retry_after_s: number | null;
   readonly usage: Usage | null;
+  /** See `ModelFailure`. */
+  readonly output_cap?: number;
 }
 
 export type ProviderOutcome =

@@ -113,13 +113,16 @@ describe('refusals', () => {
     expect(refused(code, body).error_type).toBe('context_overflow');
   });
 
-  it.each([
-    "maximum context length is 32768, you requested about 35100 (1500 of text input, 832 of tool input, 32768 in the output)",
-    "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length or `max_tokens` and try again",
-    "'max_tokens' or 'max_completion_tokens' is too large: 32768. This model's maximum context length is 32768 tokens and your request has 1500 input tokens (32768 > 32768 - 1500).",
-    'max_tokens: 300000 > 64000, which is the maximum allowed number of output tokens',
-  ])('of an output limit that leaves no room are output_cap_invalid: %s', (body) => {
-    expect(refused(400, body).error_type).toBe('output_cap_invalid');
+  it.each<[string, number | undefined]>([
+    ['maximum context length is 32768, you requested about 35100 (1500 of text input, 832 of tool input, 32768 in the output)', 30_436],
+    ['input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length or `max_tokens` and try again', 10_000],
+    ["'max_tokens' or 'max_completion_tokens' is too large: 32768. This model's maximum context length is 32768 tokens and your request has 1500 input tokens (32768 > 32768 - 1500).", 31_268],
+    ['max_tokens: 300000 > 64000, which is the maximum allowed number of output tokens', 64_000],
+    ['max_tokens is too large: 200000. This model supports at most 16384 completion tokens, whereas you provided 200000.', 16_384],
+    ['max_tokens exceeds what this model can do', undefined],
+  ])('of an output limit that leaves no room are output_cap_invalid, with what the provider allows: %s', (body, output_cap) => {
+    expect(refused(400, body)).toMatchObject({ error_type: 'output_cap_invalid' });
+    expect(refused(400, body).output_cap).toBe(output_cap);
   });
 
   it.each([
@@ -142,6 +145,7 @@ describe('refusals', () => {
     [402, { error: { message: 'Insufficient Balance', code: 'invalid_request_error' } }, {}, 'billing_exhausted'],
     [429, { error: { message: 'You exceeded your current quota, please check your plan and billing details.' } }, {}, 'billing_exhausted'],
     [429, { error: { message: 'You exceeded your current quota, please check your plan and billing details.' } }, { 'retry-after': '20' }, 'rate_limited'],
+    [429, { error: { message: 'Rate limit reached. Please try again in 6s. You can add a payment method at https://platform.openai.com/account/billing.', code: 'rate_limit_exceeded' } }, {}, 'rate_limited'],
     [429, { error: { message: 'Too many tokens per day (TPD)' } }, {}, 'quota_window'],
     [400, { error: { type: 'invalid_request_error', message: 'You have reached your specified API usage limits. You will regain access on 2027-01-01.' } }, {}, 'quota_window'],
     [403, { error: { message: 'forbidden' } }, {}, 'access_denied'],

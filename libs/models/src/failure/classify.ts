@@ -12,7 +12,7 @@ import { retryAfterS } from './retry-after.ts';
 import {
   billingStatuses, billingText, earlyTexts, exactCodes, lateTexts, longWindowText, resetText, statuses, statusOfType, windowStatuses, windowText, type TextRule,
 } from './rules.ts';
-import { neverFits, roomForOutput } from './token-counts.ts';
+import { allowedOutput, neverFits, roomForOutput } from './token-counts.ts';
 import { classifyTransport, type Stage } from './transport.ts';
 
 export interface FailureContext {
@@ -40,22 +40,27 @@ function refusal(error: HttpRefusal, context: FailureContext): ProviderFailure {
   const body = readErrorBody(error.body);
   const status = error.status === 200 ? body.status : error.status;
   const detail = `HTTP ${error.status}: ${body.said === '' ? 'no text' : body.said}`;
-  return failure(nameOf(body, status, { ...context, headers: error.headers }), detail, retryAfterS({ headers: error.headers, text: error.body, nowMs: context.nowMs }));
+  const retry_after_s = retryAfterS({ headers: error.headers, text: error.body, nowMs: context.nowMs });
+  const error_type = nameOf(body, status, { ...context, tellsWhen: retry_after_s !== null });
+  const output_cap = error_type === 'output_cap_invalid' ? allowedOutput(body.text) : null;
+  return { ...failure(error_type, detail, retry_after_s), ...(output_cap === null ? {} : { output_cap }) };
 }
 
 /** The status was 200, so what the frame says has to tell. */
 function streamed(error: StreamedError, context: FailureContext): ProviderFailure {
   const body = readErrorBody(error.frame);
   const detail = `in the middle of the reply: ${body.said}`;
-  return failure(nameOf(body, body.status, { ...context, headers: null }), detail, retryAfterS({ headers: null, text: error.frame, nowMs: context.nowMs }));
+  const retry_after_s = retryAfterS({ headers: null, text: error.frame, nowMs: context.nowMs });
+  return failure(nameOf(body, body.status, { ...context, tellsWhen: retry_after_s !== null }), detail, retry_after_s);
 }
 
-interface Evidence extends FailureContext { readonly headers: Headers | null }
+/** `tellsWhen`: it says when to come again. */
+interface Evidence extends FailureContext { readonly tellsWhen: boolean }
 
 function nameOf(body: ErrorBody, given: number | null, evidence: Evidence): ErrorType {
   const status = given ?? body.codes.map((code) => statusOfType[code]).find((each) => each !== undefined) ?? null;
   const { text } = body;
-  const tellsWhen = evidence.headers?.has('retry-after') === true || evidence.headers?.has('retry-after-ms') === true;
+  const { tellsWhen } = evidence;
   if (status === 401) return billingText.test(text) ? 'billing_exhausted' : 'auth_invalid';
   if (neverFits(text)) return 'context_overflow';
   if (status === 402 && tellsWhen) return 'quota_window';

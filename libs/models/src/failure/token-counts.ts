@@ -23,6 +23,14 @@ export function roomForOutput(text: string): number | null {
   return input === undefined ? null : room(count(window), count(input));
 }
 
+/** The tokens that a reply may have, where a refusal of the output limit says so. */
+export function allowedOutput(text: string): number | null {
+  const left = roomForOutput(text);
+  if (left !== null) return left > 0 ? left : null;
+  const most = /(?:at most|maximum of|up to) ([\d,]{1,15}) (?:completion |output )?tokens|max_\w{0,20}tokens:? [\d,]{1,15} > ([\d,]{1,15})/i.exec(text);
+  return most === null ? null : count(most[1] ?? most[2]);
+}
+
 function room(window: number, prompt: number): number {
   return Math.max(0, window - prompt);
 }

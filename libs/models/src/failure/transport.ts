@@ -31,6 +31,8 @@ function nameOf(layers: readonly Layer[], stage: Stage): ErrorType | null {
   const has = (test: (layer: Layer) => boolean): boolean => layers.some(test);
   if (has((layer) => layer.name === 'TimeoutError' || timeoutCodes.has(layer.code))) return 'timeout';
   if (has((layer) => layer.name === 'AbortError' || layer.name === 'APIUserAbortError')) return 'aborted';
+  // A key with a line feed in it, say.
+  if (has((layer) => /invalid header value/i.test(layer.message))) return 'invalid_request';
   if (has((layer) => layer.message === 'bad port' || addressCodes.has(layer.code))) return 'invalid_request';
   const underway = stage === 'streaming' || has((layer) => layer.message === 'terminated');
   const broken = has((layer) => socketCodes.has(layer.code) || notHttp.test(layer.code));

@@ -2,7 +2,7 @@
  * A response's body as the JSON values of its server-sent events.
  *
  * 1  Where the bytes are cut, and whether lines end in LF, CRLF or CR, makes no difference.
- * 2  Comments (servers keep connections alive with them) are nothing; `[DONE]` is told apart.
+ * 2  Comments and empty events (servers keep connections alive with them) are nothing; `[DONE]` is told apart.
  * 3  A body that is no event stream but one JSON value is that value: errors come so under 200, and replies from servers that
  *    do not stream. Anything else errs with `UnreadableReply`.
  * 4  A last event may lack its blank line, but half an event is an early end and left out.
@@ -27,7 +27,8 @@ const largestReply = 8 * 1024 * 1024;
 export async function* streamEvents(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<StreamEvent, void, undefined> {
   const decoder = new TextDecoder();
   const found: { readonly name: string; readonly data: string }[] = [];
-  const parser = createParser({ onEvent: ({ event, data }) => { found.push({ name: event ?? '', data }); } });
+  // Some keep a connection alive with events that hold nothing.
+  const parser = createParser({ onEvent: ({ event, data }) => { if (data.trim() !== '') found.push({ name: event ?? '', data }); } });
   let taken = 0;
   /** What came before the first event: perhaps no event stream at all. */
   let beginning: string | null = '';

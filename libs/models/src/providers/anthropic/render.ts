@@ -106,10 +106,7 @@ function assistantBlocks(message: Extract<Message, { role: 'assistant' }>, { nam
   }));
   const layout = laidOut(message, origin);
   if (layout === null) return [...textBlocks(message.text), ...calls];
-  return [...layout.flatMap((block): readonly AnthropicBlock[] => {
-    if (block.type === 'text') return textBlocks(block.text);
-    return block.type === 'call' ? [] : [block];
-  }), ...calls];
+  return [...layout.flatMap((block): readonly AnthropicBlock[] => (block.type === 'text' ? textBlocks(block.text) : [block])), ...calls];
 }
 
 function textBlocks(text: string): readonly AnthropicText[] {

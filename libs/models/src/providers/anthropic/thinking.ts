@@ -26,21 +26,21 @@ export function layoutOf(model: string, blocks: readonly LaidBlock[]): Layout | 
   return blocks.some((block) => block.type === 'thinking' || block.type === 'redacted_thinking') ? { wire: 'anthropic', model, blocks } : null;
 }
 
-export type PlacedBlock = AnthropicThinking | { readonly type: 'text'; readonly text: string } | { readonly type: 'call'; readonly index: number };
+export type PlacedBlock = AnthropicThinking | { readonly type: 'text'; readonly text: string };
 
-/** Null where the thinking is another model's, or no longer fits the reply: it was shortened, or its calls were taken out. */
+/** Thinking and text in their order; the calls stand behind them. Null where the thinking is another model's, or no longer fits the reply: it was shortened, or its calls were taken out. */
 export function laidOut(message: Extract<Message, { role: 'assistant' }>, origin: Origin): readonly PlacedBlock[] | null {
   const layout = message.provider_data;
   if (!isLayout(layout) || message.model !== origin.name || layout.model !== origin.model) return null;
   let thinking = 0;
   let text = 0;
   let calls = 0;
-  const placed = layout.blocks.map((block): PlacedBlock => {
+  const placed = layout.blocks.flatMap((block): readonly PlacedBlock[] => {
     switch (block.type) {
-      case 'thinking': return { type: 'thinking', thinking: message.thinking.slice(thinking, thinking += block.length), signature: block.signature };
-      case 'redacted_thinking': return { type: 'redacted_thinking', data: block.data };
-      case 'text': return { type: 'text', text: message.text.slice(text, text += block.length) };
-      case 'call': return { type: 'call', index: calls++ };
+      case 'thinking': return [{ type: 'thinking', thinking: message.thinking.slice(thinking, thinking += block.length), signature: block.signature }];
+      case 'redacted_thinking': return [{ type: 'redacted_thinking', data: block.data }];
+      case 'text': return [{ type: 'text', text: message.text.slice(text, text += block.length) }];
+      case 'call': calls += 1; return [];
     }
   });
   const fits = thinking === message.thinking.length && text === message.text.length && calls === message.calls.length;

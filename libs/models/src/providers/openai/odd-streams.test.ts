@@ -37,6 +37,10 @@ describe('chunks', () => {
     expect(await chunks(frame({ id: 'x' }), frame({ choices: null }), delta({ content: 'ok' }), delta({}, 'stop'))).toMatchObject({ reply: { text: 'ok' } });
   });
 
+  it('may be nothing at all', async () => {
+    expect(await chunks(': hi\n\n', 'data:\n\n', 'data: \n\n', 'retry: 3\n\n', 'event: ping\n\n', delta({ content: 'ok' }), 'data:\n\n', delta({}, 'stop'))).toMatchObject({ reply: { text: 'ok' } });
+  });
+
   it('count cached tokens under DeepSeek\'s name, too', async () => {
     expect(await chunks(delta({ content: 'ok' }, 'stop'), frame({ choices: [], usage: { prompt_tokens: 40, completion_tokens: 9, prompt_cache_hit_tokens: 30 } }))).toMatchObject({ reply: { usage } });
   });
