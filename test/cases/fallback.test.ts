@@ -54,7 +54,7 @@ const plans: Readonly<Record<string, (turn: number) => number>> = {
 /** Ids that are legal on no other wire: too long, of other characters, none at all, the same in every turn. */
 const oddIds: Readonly<Record<Wire, (turn: number) => readonly [string | null, string | null]>> = {
   openai: (turn) => ['functions.t__note:0', `chatcmpl-tool-${'0123456789'.repeat(5)}:${turn}`],
-  anthropic: (turn) => [`toolu_${'Aa0'.repeat(20)}_${turn}`, 'toolu-0'],
+  anthropic: (turn) => [`toolu_${'Aa0'.repeat(14)}_${turn}`, 'toolu-0'],
   ollama: (turn) => [null, `call/é ${turn}`],
 };
 
