@@ -5,9 +5,9 @@
  */
 import { appendFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { deflateSync } from 'node:zlib';
 import type { LedgerLine, LedgerPhase } from '@treadle/testkit';
 import { oddText } from './odd-text.ts';
+import { png } from './pictures.ts';
 
 type Input = Readonly<Record<string, unknown>>;
 interface Part { readonly type: string; readonly [field: string]: unknown }
@@ -43,19 +43,7 @@ const tools: Readonly<Record<string, Tool>> = {
 /** `wide`: more pixels than providers take. `heavy`: more bytes. */
 function picture(kind: string): string {
   if (kind === 'heavy') return Buffer.alloc(4_900_000, 0x5a).toString('base64');
-  const header = Buffer.alloc(13);
-  header.writeUInt32BE(9000, 0);
-  header.writeUInt32BE(100, 4);
-  header[8] = 8;
-  const chunk = (type: string, data: Buffer): Buffer => Buffer.concat([uint32(data.length), Buffer.from(type), data, uint32(0)]);
-  const pixels = deflateSync(Buffer.alloc((9000 + 1) * 100));
-  return Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), chunk('IHDR', header), chunk('IDAT', pixels), chunk('IEND', Buffer.alloc(0))]).toString('base64');
-}
-
-function uint32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(value);
-  return bytes;
+  return png(9000, 100);
 }
 
 interface Message { readonly id?: number | string; readonly method?: string; readonly params?: Record<string, unknown> }

@@ -6,18 +6,31 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Role } from '../e2e/processes.ts';
 import { finish, ofType, play } from './general-checks.ts';
 import { startCases, type Cases } from './stage.ts';
-import { resultCount, resultsOf } from './wire.ts';
+import { png } from './pictures.ts';
+import { messagesOf, resultCount, resultsOf } from './wire.ts';
 
 const cap = 32_768;
 let cases: Cases;
 let worker: Role;
 beforeAll(async () => {
-  cases = await startCases();
+  cases = await startCases({ models: { seeing: { supports_images: true } }, chains: { seeing: ['seeing'] }, agents: { seeing: { chain: 'seeing' } } });
   worker = await cases.worker();
 });
 afterAll(async () => { await cases.stop(); });
 
 describe('images', () => {
+  test('C45: a wide picture of the user is refused once, and sent smaller', async () => {
+    const data = png(9000, 100);
+    const { run, requests, events } = await play(cases, 'C45 user', [text('seen')], {
+      agent: 'seeing', wire: 'anthropic', refusals: 1, input: [{ type: 'text', text: '[[C45 user]] What is it?' }, { type: 'image', media_type: 'image/png', data }] });
+    expect(run).toMatchObject({ status: 'completed', answer: 'seen' });
+    // Else the picture was within the limits from the beginning.
+    expect(requests.map((request) => request.refused.length)).toEqual([1, 0]);
+    expect(requests[0]!.rawBody).toContain(data);
+    expect(messagesOf(requests[1]).map((message) => message.content)).toContain('[image]');
+    expect(ofType(events, 'error')).toMatchObject([{ error_type: 'image_too_large', action: 'shrink_image' }]);
+  });
+
   test.each(['wide', 'heavy'])('C45: a %s picture of a tool is replaced by a note before it is sent', async (kind) => {
     const { run, requests, events } = await play(cases, `C45 ${kind}`, [tool('c1', 't__picture', { kind }), text('seen')]);
     expect(run).toMatchObject({ status: 'completed', answer: 'seen' });

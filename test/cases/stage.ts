@@ -39,8 +39,10 @@ export interface CasesOptions {
 /** What a case asks of its run beside the label. */
 export type CaseRequest = Partial<RunRequest> & {
   readonly session_id?: string;
-  /** Default: Ollama's. */
+  /** Default: Ollama's, or those of the agent's chain. */
   readonly wire?: Wire;
+  /** Requests that the strict validator may refuse, where the case is about what becomes of a refusal; default 0. */
+  readonly refusals?: number;
 };
 
 export interface Cases {
@@ -61,6 +63,9 @@ export interface Cases {
 export interface LiveRun {
   readonly id: string;
   readonly label: string;
+  /** On which all of its requests must go; null where the case does not say. */
+  readonly wire: Wire | null;
+  readonly refusals: number;
   /** What its event stream has shown so far. */
   readonly seen: readonly RunEvent[];
   /** Settles when the stream has come to its end. @throws where it does not within the time, ms. */
@@ -73,7 +78,7 @@ export interface LiveRun {
   starts(tool?: string): LedgerLine[];
 }
 
-interface Part { readonly script: Script; count: number }
+interface Part { readonly script: Script; readonly refusals: number; count: number }
 
 export async function startCases(options: CasesOptions = {}): Promise<Cases> {
   const dir = mkdtempSync(join(tmpdir(), 'treadle-cases-'));
@@ -109,17 +114,18 @@ export async function startCases(options: CasesOptions = {}): Promise<Cases> {
       ...(ended && !expected ? [`process ${role.pid} ended: ${role.output().slice(-2000)}`] : []),
       ...(/unhandled|uncaught|MaxListenersExceeded|InvariantBroken/i.test(role.output()) ? [role.output().slice(-2000)] : []),
     ]),
-    begin: async (label, script, { wire = 'ollama', agent = 'tester', ...request } = {}) => {
+    begin: async (label, script, { wire, refusals = 0, agent = 'tester', ...request } = {}) => {
       if (parts.has(label)) throw new Error(`the label ${label} is taken`);
-      const part: Part = { script, count: 0 };
+      const part: Part = { script, refusals, count: 0 };
       parts.set(label, part);
-      const { id } = await stage.client.createRun({ agent: onWire(agent, wire), input: `Case [[${label}]].`, ...request });
-      return follow(stage, { id, label, part, model, ledger });
+      const { id } = await stage.client.createRun({ agent: onWire(agent, wire ?? 'ollama'), input: `Case [[${label}]].`, ...request });
+      return follow(stage, { id, label, wire: wire ?? null, part, model, ledger });
     },
     stop: async () => {
       await stage.stop();
       await release();
-      const problems = [...faults, ...model.violations];
+      const excused = new Set(model.requests.filter((request) => (parts.get(labelOf(request.body) ?? '')?.refusals ?? 0) > 0).map((request) => `request ${request.index}`));
+      const problems = [...faults, ...model.violations.filter((violation) => !excused.has(violation.split(':')[0]!))];
       if (problems.length > 0) throw new Error(`the model server: ${problems.join('\n')}`);
     },
   };
@@ -179,9 +185,9 @@ function labelOf(body: ChatBody | null): string | null {
   return labels.at(-1) ?? null;
 }
 
-interface Following { readonly id: string; readonly label: string; readonly part: Part; readonly model: ModelServer; readonly ledger: () => LedgerLine[] }
+interface Following { readonly id: string; readonly label: string; readonly wire: Wire | null; readonly part: Part; readonly model: ModelServer; readonly ledger: () => LedgerLine[] }
 
-function follow(stage: Stage, { id, label, part, model, ledger }: Following): LiveRun {
+function follow(stage: Stage, { id, label, wire, part, model, ledger }: Following): LiveRun {
   const seen: RunEvent[] = [];
   const closed = new AbortController();
   const whole = (async () => {
@@ -189,7 +195,7 @@ function follow(stage: Stage, { id, label, part, model, ledger }: Following): Li
   })();
   whole.catch(() => undefined);
   return {
-    id, label, seen,
+    id, label, wire, refusals: part.refusals, seen,
     ended: async (withinMs = 30_000) => {
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<never>((_, reject) => {

@@ -109,7 +109,7 @@ export async function startAnswering(): Promise<{ readonly url: string; readonly
 }
 
 /** One pixel. */
-const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==';
 
 /** A conversation with one of everything: ids and names that no wire takes, an error, what the host says, an image. */
 export const talk: readonly Message[] = [

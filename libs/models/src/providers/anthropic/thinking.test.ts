@@ -1,7 +1,7 @@
 /** Signed thinking: from a reply, through the log, back to its own model, and to no other. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AssistantMessage, Message, ModelReply } from '@treadle/core';
-import { raw, reply, startModelServer, text, type ModelServer, type ScriptedMessage, type ScriptedReply } from '@treadle/testkit';
+import { raw, reply, signatureOf, startModelServer, text, type ModelServer, type ScriptedMessage, type ScriptedReply } from '@treadle/testkit';
 import { callOnce, gatewayTo, named, requestOf, toolNamed } from '../../testing.ts';
 
 let server: ModelServer;
@@ -48,6 +48,22 @@ describe('signed thinking', () => {
     expect(sent()).toEqual([
       { type: 'thinking', thinking: thought.thinking, signature: expect.any(String) as string }, { type: 'text', text: 'Saving.' },
       { type: 'tool_use', id: 'c1', name: 'save', input: { a: 1 } }, { type: 'tool_use', id: 'c2', name: 'save', input: {} },
+    ]);
+    server.assertUsedUp();
+  });
+
+  it('goes back unchanged also where the model spoke behind its calls: that text stands in front of them', async () => {
+    const chunks = ['thinking', 'text', 'tool_use', 'text'].flatMap((type, index) => [
+      named({ type: 'content_block_start', index, content_block: type === 'tool_use' ? { type, id: 'c1', name: 'save', input: {} } : { type } }),
+      ...(type === 'text' ? [named({ type: 'content_block_delta', index, delta: { type: 'text_delta', text: `text ${index}` } })] : []),
+      ...(type === 'thinking' ? [named({ type: 'content_block_delta', index, delta: { type: 'thinking_delta', thinking: 'hm' } }), named({ type: 'content_block_delta', index, delta: { type: 'signature_delta', signature: signatureOf('a-1', 'hm') } })] : []),
+      named({ type: 'content_block_stop', index }),
+    ]);
+    const end = [named({ type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 9 } }), named({ type: 'message_stop' })];
+    const first = kept(await ask(raw([named({ type: 'message_start', message: {} }), ...chunks, ...end]), [question]));
+    await ask(text('done'), [question, first, ...results(first)]);
+    expect(sent()).toEqual([
+      { type: 'thinking', thinking: 'hm', signature: signatureOf('a-1', 'hm') }, { type: 'text', text: 'text 1' }, { type: 'text', text: 'text 3' }, { type: 'tool_use', id: 'c1', name: 'save', input: {} },
     ]);
     server.assertUsedUp();
   });

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { raw, refusal, reply, startModelServer, tool, type DialectName, type ModelServer, type ModelServerOptions } from '../index.ts';
+import { cut, raw, refusal, reply, stall, startModelServer, status, text, tool, toolTurns, type DialectName, type ModelServer, type ModelServerOptions } from '../index.ts';
 
 let server: ModelServer;
 
@@ -14,9 +14,9 @@ const needs: Readonly<Record<DialectName, object>> = {
   ollama: { truncate: false, options: { num_ctx: 4096 } }, openai: { stream_options: { include_usage: true } }, anthropic: { max_tokens: 100 },
 };
 
-function ask(dialect: DialectName, over: object = {}): Promise<Response> {
+function ask(dialect: DialectName, over: object = {}, signal?: AbortSignal): Promise<Response> {
   const body = { model: 'm', messages: [{ role: 'user', content: 'hi' }], stream: true, ...needs[dialect], ...over };
-  return fetch(`${server.url}${paths[dialect]}`, { method: 'POST', body: JSON.stringify(body) });
+  return fetch(`${server.url}${paths[dialect]}`, { method: 'POST', body: JSON.stringify(body), ...(signal === undefined ? {} : { signal }) });
 }
 
 const ofEverything = reply({
@@ -138,6 +138,60 @@ describe('an error', () => {
     expect(await response.json()).toHaveProperty(path, expect.stringContaining('strict: '));
     expect(server.violations.length).toBeGreaterThan(0);
   });
+});
+
+describe.each<DialectName>(['ollama', 'openai', 'anthropic'])('on %s', (dialect) => {
+  it.each([true, false])('a reply is cut after any byte, by an end or a reset, and stalls (streamed: %s)', async (stream) => {
+    const over = stream ? {} : { stream: false, stream_options: undefined };
+    await serve([ofEverything]);
+    const whole = Buffer.from(await (await ask(dialect, over)).arrayBuffer());
+    await server.close();
+    await serve([
+      ...[0, 1, 7, whole.length - 1, whole.length].flatMap((afterBytes) => [cut({ afterBytes, how: 'eof', of: ofEverything }), cut({ afterBytes, of: ofEverything })]),
+      stall({ after: 7, of: ofEverything }),
+    ]);
+    // The ids of a reply count its requests, in one digit.
+    const same = (bytes: Uint8Array): string => Buffer.from(bytes).toString('latin1').replaceAll(/(chatcmpl-|msg_)\d/g, '$10');
+    for (const afterBytes of [0, 1, 7, whole.length - 1, whole.length]) {
+      const ended = new Uint8Array(await (await ask(dialect, over)).arrayBuffer());
+      expect(same(ended)).toBe(same(whole).slice(0, afterBytes));
+      await expect(ask(dialect, over).then((response) => response.arrayBuffer())).rejects.toThrow();
+    }
+    const caller = new AbortController();
+    const reader = (await ask(dialect, over, caller.signal)).body!.getReader();
+    expect((await reader.read()).value).toHaveLength(7);
+    caller.abort();
+    expect(await server.requests.at(-1)!.ended).toBe('client_closed');
+    server.assertUsedUp();
+  });
+
+  it('silences, statuses and bytes are what the script says', async () => {
+    await serve([text('slow', { delayMs: 30, chunkDelayMs: 1 }), status(418, { 'x-own': '1' }, { mine: true }), raw(['x', new Uint8Array([0xff])])]);
+    expect(await (await ask(dialect)).text()).toContain('lo');
+    const own = await ask(dialect);
+    expect([own.status, own.headers.get('x-own'), await own.json()]).toEqual([418, '1', { mine: true }]);
+    expect([...new Uint8Array(await (await ask(dialect)).arrayBuffer())]).toEqual([0x78, 0xff]);
+  });
+
+  it('a script without end knows how far a conversation is', async () => {
+    await serve(toolTurns({ turns: 1, name: 'add', answer: () => 'three' }));
+    const conversations: Readonly<Record<DialectName, readonly object[]>> = {
+      ollama: [{ role: 'assistant', content: '', tool_calls: [{ id: 'call_0', function: { name: 'add', arguments: {} } }] }, { role: 'tool', content: '3', tool_name: 'add', tool_call_id: 'call_0' }],
+      openai: [{ role: 'assistant', content: null, tool_calls: [{ id: 'call_0', type: 'function', function: { name: 'add', arguments: '{}' } }] }, { role: 'tool', content: '3', tool_call_id: 'call_0' }],
+      anthropic: [{ role: 'assistant', content: [{ type: 'tool_use', id: 'call_0', name: 'add', input: {} }] }, { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_0', content: '3' }] }],
+    };
+    const add = { description: 'd', name: 'add' };
+    const tools = dialect === 'anthropic' ? [{ ...add, input_schema: { type: 'object' } }] : [{ type: 'function', function: { ...add, parameters: { type: 'object' } } }];
+    expect(await (await ask(dialect, { tools })).text()).toContain('call_0');
+    expect(await (await ask(dialect, { tools, messages: [{ role: 'user', content: 'hi' }, ...conversations[dialect]] })).text()).toContain('th');
+    server.assertUsedUp();
+  });
+});
+
+it('a body of more than 32 MB is too large for Anthropic', async () => {
+  await serve([]);
+  const refused = await ask('anthropic', { messages: [{ role: 'user', content: 'x'.repeat(33 * 1024 * 1024) }] });
+  expect([refused.status, await refused.json()]).toMatchObject([413, { error: { type: 'request_too_large' } }]);
 });
 
 describe('one server for all wires', () => {
