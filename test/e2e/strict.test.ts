@@ -17,7 +17,7 @@ const isToolsReply = (body: ChatBody) => (body.messages ?? []).some((message) =>
 async function strictStage() {
   s3 = await startS3Server();
   stage = await startStage({
-    model: { script: (body) => isToolsReply(body) ? text('The answer.', { chunkDelayMs: 20, cutAt: 'every_byte' }) : twoCalls },
+    model: { script: (body) => isToolsReply(body) ? text('The answer.', { chunkDelayMs: 1, cutAt: 'every_byte' }) : twoCalls },
     env: { ARCHIVE_MODE: 'strict', S3_BUCKET: s3.bucket, S3_ENDPOINT: s3.endpoint, S3_ACCESS_KEY_ID: 'test', S3_SECRET_ACCESS_KEY: 'testtest' },
   });
   await stage.startWorker();
