@@ -6,7 +6,7 @@
 import { readFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { agentSpecOf, agentVersionOf, type LoadedConfig, type Settings } from '@treadle/config';
-import { LogFollowers, type RunStore } from '@treadle/engine';
+import { LogFollowers, shownWhenArchived, type RunStore } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { turnJobs } from '@treadle/queue';
 import { connectRedis, createEventFeed, createRedisClock, createRunStore, inspectRedis } from '@treadle/run-store';
@@ -59,13 +59,17 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
   const clock = await createRedisClock(first);
   const redis = connectRedis(setup.redisUrl, { role: 'api', onError });
   await ready(redis);
-  const store = (setup.decorate ?? ((each) => each))(createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards }));
+  const strict = settings.archiveMode === 'strict';
+  const store = (setup.decorate ?? ((each) => each))(createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, {
+    prefix: settings.prefix, shards: settings.shards, ...(strict ? { archiveAfterMs: 0 } : {}),
+  }));
   const { archive, description } = openArchive({
     bucket: settings.s3Bucket, endpoint: settings.s3Endpoint, region: settings.s3Region, access_key_id: settings.s3AccessKeyId,
     secret_access_key: settings.s3SecretAccessKey, prefix: settings.s3Prefix ?? '', dir: setup.archiveDir,
   });
   const metrics = createMetrics();
-  const followers = new LogFollowers({ store: guardedStore(store, { callTimeoutMs: 2000 }), archive: guardedArchive(archive, archiveTimeoutMs) });
+  const readable = strict ? shownWhenArchived({ store, archive: guardedArchive(archive, archiveTimeoutMs) }) : store;
+  const followers = new LogFollowers({ store: guardedStore(readable, { callTimeoutMs: 2000 }), archive: guardedArchive(archive, archiveTimeoutMs) });
   const stop = new AbortController();
   const feed = createEventFeed({ connect: () => connectRedis(setup.redisUrl, { role: 'blocking', onError }) }, { prefix: settings.prefix, shards: settings.shards });
   const listening = followers.listen(feed, stop.signal).catch((error: unknown) => { logger.error({ err: error }, 'the event feed has ended'); });
@@ -73,7 +77,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
   const stopWatching = watchEventLoop(metrics);
 
   const deps: ApiDeps = {
-    store, archive, followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), keys, logger,
+    store: readable, archive, followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), keys, logger,
     health: () => healthOf(redis), metrics: () => metrics.registry.metrics(), observe: {
       runCreated: (agent) => { metrics.runsCreated.inc({ agent }); }, sseClientOpened: () => { metrics.sseClients.inc(); }, sseClientGone: () => { metrics.sseClients.dec(); },
     },

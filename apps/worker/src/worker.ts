@@ -7,7 +7,7 @@
 import { initialState, restoreState, type Message, type RunEvent, type RunState } from '@treadle/core';
 import { functionTools, hookFunctions, mcpServers, modelConnections, modelPrices, toolPolicies, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
-  archiveDue, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, WarmRuns, type Archive, type ArchiveDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
+  archiveDue, archiveFirst, archiveRun, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type ArchiveDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { createAnswerJudge } from '@treadle/judgement';
@@ -66,19 +66,19 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   });
   const metrics = createMetrics();
   const { store, archive, models, tools } = (setup.decorate ?? ((ports) => ports))({
-    store: createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards, graceMs }),
+    store: createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards, graceMs, ...archiveTiming(settings) }),
     archive: opened.archive,
     models: createModelGateway({ connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock }),
     tools: createToolRunner({ functions: functionTools(setup.config), mcpServers: mcpServers(setup.config), policies: toolPolicies(setup.config) }),
   });
   const { description } = opened;
   const held = new HeldRuns(store);
-  const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics });
   const archiving: ArchiveDeps = { store, archive, options: archiveOptions(settings), observe: (outcome) => { metrics.archiveSegments.inc({ outcome }); } };
+  const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving });
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
     concurrency: settings.workerConcurrency, leaseMs: settings.leaseMs, onError: seldom((error) => { logger.warn({ err: error }, 'queue'); }),
     onTaken: (waitedMs) => { metrics.queueWait.observe(waitedMs / 1000); },
-    handler: (job, signal) => handle({ deps, metrics, logger }, job, signal),
+    handler: (job, signal) => handle({ deps, metrics, logger, archiving }, job, signal),
   });
   const ticks = createTicks((name, error) => { logger.warn({ err: error, duty: name }, 'a duty failed; it is tried again'); });
   addDuties(ticks, { settings, store, held, clock, archiving, metrics, redis });
@@ -91,7 +91,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   return { metrics, problems: async () => [...await problemsOf(redis), ...consumer.problems()], drain: (timeoutMs) => drain(pool, timeoutMs) };
 }
 
-interface Parts extends WorkerPorts { readonly clock: RedisClock; readonly held: HeldRuns; readonly metrics: Metrics }
+interface Parts extends WorkerPorts { readonly clock: RedisClock; readonly held: HeldRuns; readonly metrics: Metrics; readonly archiving: ArchiveDeps }
 
 function connectionsOf(config: LoadedConfig) {
   return Object.fromEntries(Object.entries(modelConnections(config)).map(([name, { api_key, ...connection }]) =>
@@ -99,14 +99,13 @@ function connectionsOf(config: LoadedConfig) {
 }
 
 function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
-  const random = { uuid: uuidv7, jitter: Math.random };
   return {
     store: parts.store, clock: parts.clock, random, warm: new WarmRuns(), worker: setup.name, tools: measuredTools(parts.tools), archive: parts.archive, held: parts.held,
     models: measuredModels(parts.metrics, parts.models),
     judge: createAnswerJudge({ hooks: hookFunctions(setup.config), validators: validatorFunctions(setup.config) }, {
       onSkipped: (skipped) => { setup.logger.warn(skipped, 'a stop hook was skipped'); },
     }),
-    increments: new IncrementWriter({ store: parts.store, random }), history: (run_id) => transcriptOf(parts, run_id),
+    ...showing(setup, parts), history: (run_id) => transcriptOf(parts, run_id),
     limits: { poison: setup.poisonLimit, nudges: 5 },
     onCommitted: (events, state) => {
       for (const event of events) {
@@ -117,6 +116,15 @@ function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
   };
 }
 
+/** Text as it comes; or, in strict mode, whole and after the archive has it. */
+function showing({ settings, logger }: WorkerSetup, { store, archiving }: Parts): Pick<TurnDeps, 'increments' | 'archiveFirst'> {
+  if (settings.archiveMode === 'async') return { increments: new IncrementWriter({ store, random }) };
+  const warn = seldom((error) => { logger.warn({ err: error }, 'the archive does not take what has to be in it first; runs wait'); });
+  return { increments: noIncrements, archiveFirst: archiveFirst(archiving, (error) => { warn(error instanceof Error ? error : new Error(String(error))); }) };
+}
+
+const random = { uuid: uuidv7, jitter: Math.random };
+
 function contextOf(state: RunState) {
   return { agent: state.agent, chain: state.spec?.chain.name ?? '', model: state.model, tools: (state.tools ?? []).map((tool) => tool.name) };
 }
@@ -126,6 +134,11 @@ async function transcriptOf({ store, archive }: Pick<Parts, 'store' | 'archive'>
   const snapshot = await store.read(run_id);
   const state = snapshot === null ? await foldLog({ store, archive }, run_id) : restoreState(initialState, snapshot.stored);
   return state.transcript.messages.map(({ seq: _, ...message }) => message);
+}
+
+/** What must be in the archive before it is shown is archived at the next look. */
+function archiveTiming({ archiveMode }: Settings): { readonly archiveAfterMs?: number } {
+  return archiveMode === 'strict' ? { archiveAfterMs: 0 } : {};
 }
 
 /** A call is bounded by its turn; this is the watchdog's last resort. */
@@ -144,15 +157,17 @@ function logEvent(logger: Logger, event: RunEvent): void {
   if (event.type === 'run_end') logger.info({ ...fields, status: event.status, stop_reason: event.stop_reason }, 'run ended');
 }
 
-interface Handling { readonly deps: TurnDeps; readonly metrics: Metrics; readonly logger: Logger }
+interface Handling { readonly deps: TurnDeps; readonly metrics: Metrics; readonly logger: Logger; readonly archiving: ArchiveDeps }
 
-async function handle({ deps, metrics, logger }: Handling, job: Job, signal: AbortSignal): Promise<JobOutcome> {
+async function handle({ deps, metrics, logger, archiving }: Handling, job: Job, signal: AbortSignal): Promise<JobOutcome> {
   if (job.type === 'finish') {
     await finishRun(deps, job.run_id);
     return 'done';
   }
   const startedMs = performance.now();
   const outcome = await measuredTurn(metrics, () => executeTurn(deps, job, signal));
+  // What the turn has said is shown when the archive has it; the next look of the archiver would be up to a second away.
+  if (deps.archiveFirst !== undefined) archiveRun(archiving, job.run_id).catch(() => undefined);
   const fields = { run_id: job.run_id, n: job.n, ms: Math.round(performance.now() - startedMs) };
   if (outcome === 'done') logger.debug(fields, 'turn done');
   else {

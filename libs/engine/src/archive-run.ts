@@ -51,6 +51,18 @@ export async function archiveRun(deps: ArchiveDeps, run_id: string): Promise<num
   return written;
 }
 
+/** Archives what a run has, as far as `seq` at least. Throws as `archiveRun` does. */
+export async function archiveUpTo(deps: ArchiveDeps, run_id: string, seq: number): Promise<void> {
+  for (;;) {
+    const range = await deps.store.seal(run_id, deps.options.segment_events);
+    if (range === null) return;
+    await putRange(deps, range);
+    await deps.store.archived(range, deps.options);
+    deps.observe?.('ok');
+    if (range.last_seq >= seq) return;
+  }
+}
+
 /** When a removal is carried out again: any write that had begun before it has ended by then, one way or the other. */
 const settle_ms = 120_000;
 

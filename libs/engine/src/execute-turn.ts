@@ -8,6 +8,7 @@
  * E5  Nothing here sleeps to wait: a wait is a commit that ends the delivery.
  */
 import { answerIn, answerOf, assertNever, decide, initialState, interpreted, noJudgement, restoreState, specOf, turnTimeoutOf, type Decision, type Judgement, type Message, type RunState, type TurnInput } from '@treadle/core';
+import { putOffUntilArchived, type ArchiveFirst } from './archive-first.ts';
 import { callModel, summarise } from './call-model.ts';
 import type { HeldRuns } from './held-runs.ts';
 import { RunHold, type HoldDeps } from './hold.ts';
@@ -26,7 +27,9 @@ export interface TurnDeps extends HoldDeps {
   /** What a run has said, wherever it is kept; empty where nobody knows it any more. */
   readonly history: (run_id: string) => Promise<readonly Message[]>;
   readonly archive: Pick<Archive, 'putBlob'>;
-  readonly increments: IncrementWriter;
+  readonly increments: Pick<IncrementWriter, 'open'>;
+  /** Set in `strict` mode: no tool is begun before it has answered true. */
+  readonly archiveFirst?: ArchiveFirst;
   readonly held: HeldRuns;
   /** The name of this worker in events. */
   readonly worker: string;
@@ -110,6 +113,8 @@ async function loop(deps: TurnDeps, held: Held, timer: TurnTimer): Promise<TurnO
   const { hold } = held;
   const calls = new ToolCalls(deps, hold, timer);
   hold.tookOver = calls.begunEarlier().some((call) => call.outcome === 'unknown');
+  if (await putOffUntilArchived(deps, hold) === 'committed') return 'done';
+  if (hold.left !== null) return leave(deps, hold);
   let input = await claimedInput(deps, held, calls);
   for (;;) {
     if (hold.left !== null) return leave(deps, hold);
@@ -152,7 +157,11 @@ async function perform(deps: TurnDeps, { hold, decision, timer, calls }: Perform
   switch (effect.type) {
     case 'call_model': return asJudged(deps, hold.state, await callModel(deps, { hold, model: effect.model, timer }));
     case 'summarise': return summarise(deps, { hold, effect, timer });
-    case 'settle_tool_calls': return calls.settle();
+    case 'settle_tool_calls': {
+      const putOff = calls.running ? null : await putOffUntilArchived(deps, hold);
+      if (putOff === 'committed') return null;
+      return putOff === null ? calls.settle() : calls.rest([]);
+    }
     case 'hand_over':
     case 'pause':
     case 'end_run': return null;

@@ -98,6 +98,11 @@ export class RunHold {
     return this.#write([], { type: 'keep' }, { ledger, decided: false });
   }
 
+  /** Ends the claim and lets the run wait, deciding nothing. */
+  async putOff(delay_ms: number): Promise<Written> {
+    return this.#write([], { type: 'wait', delay_ms }, { ledger: [], decided: false });
+  }
+
   /** Makes events of bodies without writing them: increments are appended by a batch of many runs. */
   stamped(bodies: readonly EventBody[]): { events: RunEvent[]; after: RunState } {
     const ts = this.#deps.clock.nowMs() / 1000;

@@ -25,6 +25,9 @@ export interface ReplyText {
   close(): Promise<string>;
 }
 
+/** For `strict` mode: replies are shown whole. */
+export const noIncrements: Pick<IncrementWriter, 'open'> = { open: () => ({ add: () => undefined, close: () => Promise.resolve('') }) };
+
 export class IncrementWriter {
   readonly #open = new Set<OpenReply>();
   readonly #store: TurnStore;

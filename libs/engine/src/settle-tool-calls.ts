@@ -63,7 +63,8 @@ export class ToolCalls {
    */
   ledgerFor(decision: Decision, input: TurnInput): LedgerWrite[] {
     const settles = decision.events.flatMap((event) => event.type === 'tool_result' ? this.#settleEntry(event.tool_use_id, event.outcome ?? null) : []);
-    if (decision.effect.type !== 'settle_tool_calls' || this.#stillRunning(decision)) return settles;
+    // What is archived first is begun in a commit of its own, afterwards.
+    if (decision.effect.type !== 'settle_tool_calls' || this.#deps.archiveFirst !== undefined || this.#stillRunning(decision)) return settles;
     const { after } = this.#hold.stamped(decision.events);
     const group = planGroups(after.calls.filter((call) => !call.settled))[0] ?? [];
     const merge = input.type === 'tool_calls_settled';

@@ -187,6 +187,28 @@ describe('reading', () => {
     expect(await archive.events(run_id, 0, 10)).toEqual(archivedEvents(run_id, 1, 6));
   });
 
+  it('fetches a large segment once for all its pages, and for readers at once', async () => {
+    const { server, archive } = await start();
+    const run_id = freshRunId();
+    store(server, run_id, [[1, 500]]);
+    const read = async (): Promise<string[]> => {
+      const all: string[] = [];
+      for (let page = await archive.events(run_id, 0, 20); page.length > 0; page = await archive.events(run_id, all.length, 20)) all.push(...page);
+      return all;
+    };
+    for (const log of await Promise.all([read(), read()])) expect(log).toEqual(archivedEvents(run_id, 1, 500));
+    expect(server.requests.filter(({ key }) => key.endsWith('.jsonl'))).toHaveLength(1);
+  });
+
+  it('knows nothing any more of a segment that is gone', async () => {
+    const { archive } = await start();
+    const run_id = freshRunId();
+    await archive.putSegment(archivedSegment(run_id, 1, 4));
+    expect(await archive.events(run_id, 0, 2)).toHaveLength(2);
+    await archive.remove({ run_id, tenant: 'acme', deleted_at: '2030-01-01T00:00:00.000Z' });
+    expect(await archive.events(run_id, 0, 2)).toEqual([]);
+  });
+
   it('leaves strangers in the folder alone', async () => {
     const { server, archive } = await start();
     const run_id = freshRunId();

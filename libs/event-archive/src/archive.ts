@@ -17,6 +17,7 @@ import { maxObjectBytes, putOnce, putOver } from './put.ts';
 import { readEvents } from './read-events.ts';
 import { readRemoval, removeRun } from './remove.ts';
 import { allRuns, indexedRuns } from './runs.ts';
+import { createSegmentCache } from './segment-cache.ts';
 import { encodeSegment } from './segment.ts';
 
 export interface ArchiveOptions {
@@ -26,6 +27,9 @@ export interface ArchiveOptions {
   readonly capabilities?: Capabilities;
 }
 
+/** Of segments that were read lately. */
+const maxCachedChars = 16 * 1024 * 1024;
+
 /** What seals segments keeps to the same size: merged ones are no harder to read. */
 const maxMergedBytes = 8 * 1024 * 1024;
 
@@ -33,6 +37,7 @@ const maxMergedBytes = 8 * 1024 * 1024;
 export function createArchive(objects: ObjectStore, options: ArchiveOptions = {}): Archive {
   const prefix = options.prefix ?? '';
   assertPrefix(prefix);
+  const cache = createSegmentCache(maxCachedChars);
   const known = rememberSuccess(async () => options.capabilities ?? objects.capabilities ?? await probeObjects(objects, prefix));
 
   return {
@@ -62,7 +67,7 @@ export function createArchive(objects: ObjectStore, options: ArchiveOptions = {}
       return bytes;
     },
 
-    events: (run_id, after_seq, limit) => readEvents(objects, prefix, { run_id, after_seq, limit }),
+    events: (run_id, after_seq, limit) => readEvents({ objects, prefix, cache }, { run_id, after_seq, limit }),
 
     async getRun(run_id) {
       const bytes = await objects.get(runKey(prefix, run_id), maxObjectBytes);

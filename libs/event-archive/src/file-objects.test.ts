@@ -81,6 +81,26 @@ describe('file objects', () => {
     await expect(objects.put('a/b', Buffer.from('x'), 'create')).rejects.toThrow(/^archive store refused: PUT a\/b: E[A-Z]+$/);
   });
 
+  it('say at once where their folder cannot be made, instead of never', async () => {
+    await expect(createFileObjects('/proc/nothing/here').put('a', Buffer.from('x'), 'create')).rejects.toMatchObject({ kind: 'refused' });
+  });
+
+  it('take their folders with the last object, and make them again beside somebody who does so', async () => {
+    const objects = createFileObjects(directory);
+    await objects.put('a/b/c', Buffer.from('x'), 'create');
+    await objects.put('a/d', Buffer.from('x'), 'create');
+    await objects.delete('a/b/c');
+    expect(await readdir(join(directory, 'a'))).toEqual(['d']);
+    await objects.delete('a/d');
+    expect(await readdir(directory)).toEqual(['.tmp']);
+    const busy = Array.from({ length: 40 }, async (_, n) => {
+      await objects.put(`x/y/${n}`, Buffer.from('x'), 'create');
+      await objects.delete(`x/y/${n}`);
+    });
+    await Promise.all(busy);
+    expect(await readdir(directory)).toEqual(['.tmp']);
+  });
+
   it('ignore what a crash left while writing, and sweep it when it is old', async () => {
     const tmp = join(directory, '.tmp');
     await mkdir(tmp);

@@ -3,7 +3,7 @@
  *
  * States: open (calls pass) → shut (calls fail at once, without a request) → trying (one call passes, the others fail at once) →
  * open or shut again.
- * 1  Shut after two calls in a row that ended as `unavailable`; the pause doubles from one second to thirty, with jitter, so that
+ * 1  Shut after two calls in a row that ended as `unavailable`; the pause doubles from one second to ten, with jitter, so that
  *    a fleet does not come back at once.
  * 2  One call that the store answers, whatever it says, opens the gate again.
  */
@@ -18,7 +18,7 @@ export interface GateOptions {
 
 const failuresThatShut = 2;
 const shortestPauseMs = 1000;
-const longestPauseMs = 30_000;
+const longestPauseMs = 10_000;
 
 export function gated(objects: ObjectStore, options: GateOptions = {}): ObjectStore {
   const nowMs = options.nowMs ?? (() => performance.now());

@@ -7,6 +7,7 @@
 import { beforeSegmentsFrom, readSegmentKey, segmentsFolder, type SegmentKey } from './keys.ts';
 import { ObjectsFailed, type ObjectStore } from './objects.ts';
 import { maxObjectBytes } from './put.ts';
+import type { SegmentCache } from './segment-cache.ts';
 import { decodeSegment } from './segment.ts';
 
 /**
@@ -16,7 +17,7 @@ import { decodeSegment } from './segment.ts';
 const lookBack = 1_000;
 
 /** Events that are held at once end a read early, so that a large `limit` cannot fill the memory. */
-const maxReadBytes = 64 * 1024 * 1024;
+const maxReadChars = 64 * 1024 * 1024;
 
 export interface ReadRange {
   readonly run_id: string;
@@ -24,14 +25,16 @@ export interface ReadRange {
   readonly limit: number;
 }
 
+export interface ReadDeps { readonly objects: ObjectStore; readonly prefix: string; readonly cache: SegmentCache }
+
 interface Passage { readonly events: readonly string[]; readonly vanished: boolean }
 
 /** Throws `ObjectsFailed`. */
-export async function readEvents(objects: ObjectStore, prefix: string, range: ReadRange): Promise<readonly string[]> {
+export async function readEvents({ objects, prefix, cache }: ReadDeps, range: ReadRange): Promise<readonly string[]> {
   if (range.limit < 1) return [];
   for (const from of [Math.max(0, range.after_seq - lookBack), 0, 0]) {
     const segments = await segmentsOf(objects, prefix, { ...range, from });
-    const passage = await readAlong(objects, segments, range);
+    const passage = await readAlong({ objects, prefix, cache }, segments, range);
     if (passage.events.length > 0) return passage.events;
     if (from === 0 && !passage.vanished) return [];
   }
@@ -51,25 +54,31 @@ async function segmentsOf(objects: ObjectStore, prefix: string, range: ReadRange
   return found;
 }
 
-async function readAlong(objects: ObjectStore, segments: readonly SegmentKey[], range: ReadRange): Promise<Passage> {
+async function readAlong({ objects, cache }: ReadDeps, segments: readonly SegmentKey[], range: ReadRange): Promise<Passage> {
   const open = new Set(segments);
   const events: string[] = [];
   let vanished = false;
-  let bytesRead = 0;
-  while (events.length < range.limit && bytesRead < maxReadBytes) {
+  let charsRead = 0;
+  while (events.length < range.limit && charsRead < maxReadChars) {
     const next = range.after_seq + events.length + 1;
     const segment = furthest(open, next);
     if (segment === null) break;
     open.delete(segment);
-    const bytes = await objects.get(segment.key, maxObjectBytes);
-    if (bytes === null) {
+    const lines = await cache.lines(segment.key, async () => {
+      const bytes = await objects.get(segment.key, maxObjectBytes);
+      return bytes === null ? null : decodeSegment(segment, bytes);
+    });
+    if (lines === null) {
       vanished = true;
       continue;
     }
-    bytesRead += bytes.length;
-    for (const line of decodeSegment(segment, bytes).slice(next - segment.first_seq)) events.push(line);
+    const from = next - segment.first_seq;
+    for (const line of lines.slice(from, from + range.limit - events.length)) {
+      events.push(line);
+      charsRead += line.length;
+    }
   }
-  return { events: events.slice(0, range.limit), vanished };
+  return { events, vanished };
 }
 
 /** Of the segments that hold `seq`, the one that leads furthest: fewest reads. Those wholly before it are dropped. */

@@ -10,8 +10,8 @@ export {
   type TestMcpOptions, type TestMcpServer,
 } from './tools/index.ts';
 export {
-  archiveConformance, archivedEvents, archivedSegment, createMemoryArchive, freshRunId, startOtherS3Server, startS3Server,
-  type ArchiveUnderTest, type MemoryArchive, type OtherS3Server, type S3Request, type S3Server, type S3ServerOptions,
+  archiveConformance, archivedEvents, archivedSegment, createMemoryArchive, freshRunId, isCephInstalled, startCeph, startOtherS3Server, startS3Server,
+  type ArchiveUnderTest, type CephServer, type MemoryArchive, type OtherS3Server, type S3Request, type S3Server, type S3ServerOptions,
 } from './s3/index.ts';
 export { runStoreConformance, type JobUnderTest, type RunStoreUnderTest } from './conformance/index.ts';
 export { startRedis, type RedisServer, type RedisServerOptions } from './redis/index.ts';

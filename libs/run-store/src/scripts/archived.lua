@@ -6,6 +6,7 @@
 -- include: shard-keys
 -- include: run-keys
 -- include: expiry
+-- include: append
 -- A run whose segments are to be merged must still be there to be found when that fails at first.
 local merge_within_ms = 3600000
 local ctl = read_ctl(run.ctl)
@@ -16,6 +17,8 @@ local now, last_seq = now_ms(), num(ctl, 'last_seq')
 -- A run that was restored has segments that nobody counted.
 local segments = num(ctl, 'segments') + (first > 1 and num(ctl, 'segments') == 0 and 2 or 1)
 redis.call('HSET', run.ctl, 'archived_seq', last, 'sealed_first', 0, 'sealed_last', 0, 'segments', segments)
+-- Some readers are shown only what is in the archive.
+tell(shard, ARGV[1], last)
 redis.call('XTRIM', run.events, 'MINID', string.format('%.0f-0', math.max(0, math.min(last + 1, last_seq - tonumber(ARGV[4]) + 1))))
 if last_seq > last then
   redis.call('ZADD', shard.to_archive, has_ended(ctl) and now or now + tonumber(ARGV[6]), ARGV[1])
