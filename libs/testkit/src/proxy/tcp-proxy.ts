@@ -10,6 +10,7 @@
  */
 import { connect, createServer, type Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface TcpProxy {
   readonly port: number;
@@ -50,19 +51,18 @@ export async function startTcpProxy(target: { readonly port: number }, options: 
   });
 
   function forward(pair: Pair, from: Socket, to: Socket, delay: () => number): void {
-    // Chunks keep their order, also when the delay ends: TCP never reorders.
-    let dueMs = 0;
+    // Each waits behind the one before, also when the delay ends: TCP never reorders.
+    let last = Promise.resolve();
     let waiting = 0;
     const write = (chunk: Buffer): void => { if (to.writable) to.write(chunk); };
     from.setNoDelay(true);
     from.on('data', (chunk) => {
       if (mode === 'drop') pair.lost = true;
       if (mode === 'drop' || pair.forgotten) return;
-      const now = performance.now();
-      dueMs = Math.max(dueMs, now + delay());
       if (delay() === 0 && waiting === 0) return write(chunk);
       waiting += 1;
-      setTimeout(() => { waiting -= 1; write(chunk); }, dueMs - now);
+      const due = sleep(delay());
+      last = last.then(() => due).then(() => { waiting -= 1; write(chunk); });
     });
     from.on('error', () => undefined);
     from.on('close', () => {
