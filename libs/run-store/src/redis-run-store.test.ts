@@ -129,6 +129,35 @@ test('an expired run is gone whole, also from the list', async () => {
   expect(await redis.keys(`*${run_id}:*`)).toEqual([]);
 });
 
+test('a run whose segments are to be merged outlives its retention until they are, then is gone whole', async () => {
+  const store = storeOn(redis, { prefix, shards: 1 });
+  const run_id = await createRun(store);
+  await store.commit(commitOf(await claimRun(store, run_id, 1), 1, { type: 'end' }, 'completed'));
+  await store.finished(run_id);
+  for (let times = 0; times < 2; times++) await store.archived((await store.seal(run_id, 1))!, { keep_events: 100, retention_ms: 0 });
+  const left = await redis.pttl(`{${prefix}:00}:run:${run_id}:ctl`);
+  expect(left).toBeGreaterThan(3_500_000);
+  expect(left).toBeLessThanOrEqual(3_600_000);
+  expect((await store.read(run_id))?.archived_seq).toBe(2);
+  await store.archiveDutyDone(run_id, 'merge', { settle_ms: 0 });
+  expect(await redis.keys(`*${run_id}:*`)).toEqual([]);
+  await store.pump(0, { limit: 10, grace_ms: 1000 });
+  expect([await redis.zcard(`{${prefix}:00}:index:acme`), await redis.zcard(`{${prefix}:00}:to_archive`), await redis.zcard(`{${prefix}:00}:expiring`)]).toEqual([0, 0, 0]);
+});
+
+test('a deleted run leaves one key, which goes when no idempotency key can name the run any more', async () => {
+  const store = storeOn(redis, { prefix, shards: 1, keepReservationMs: 100 });
+  const run_id = await createRun(store);
+  await store.commit(commitOf(await claimRun(store, run_id, 1), 1, { type: 'end' }, 'completed'));
+  await store.remove({ run_id, tenant: 'acme', not_after_ms: Number.MAX_SAFE_INTEGER });
+  expect(await redis.keys(`*run:${run_id}:*`)).toEqual([`{${prefix}:00}:run:${run_id}:ctl`]);
+  await store.finished(run_id);
+  for (let times = 0; times < 2; times++) await store.archiveDutyDone(run_id, 'remove', { settle_ms: 0 });
+  expect(await store.removed(run_id)).toMatchObject({ tenant: 'acme' });
+  await vi.waitFor(async () => { expect(await store.removed(run_id)).toBeNull(); });
+  for (const name of ['to_archive', 'held', 'due', 'expiring', 'index:acme']) expect(await redis.zcard(`{${prefix}:00}:${name}`)).toBe(0);
+});
+
 test('lists over all shards, newest first, page by page', async () => {
   const store = storeOn(redis, { prefix, shards: 3 });
   const ids: string[] = [];
