@@ -1,12 +1,32 @@
-/** One process of the product, `api` or `worker`, that dies at the points the folder `CHAOS_DIR` arms: `node role.ts worker`. */
+/**
+ * One process of the product, `api` or `worker`, that dies at the points the folder `CHAOS_DIR` arms, and whose clock is off by
+ * `CLOCK_SHIFT_MS`: `node role.ts worker`.
+ */
 import { join } from 'node:path';
 import { apiCommand, workerCommand } from '@treadle/cli';
 import { crashingDirectory, crashingPorts, openArmed } from '@treadle/testkit';
 
 const dir = process.env.CHAOS_DIR;
 if (dir === undefined) throw new Error('CHAOS_DIR names no folder');
+shiftClock(Number(process.env.CLOCK_SHIFT_MS ?? 0));
 const armed = openArmed(dir);
 process.exitCode = process.argv[2] === 'api'
   ? await apiCommand([], (store) => crashingDirectory(store, armed))
   : await workerCommand([], (ports) => crashingPorts(ports, armed, join(dir, 'ledger.jsonl')));
 process.exit();
+
+/** Everything in this process that asks what time it is hears another one; what measures durations is not touched, as on a real machine. */
+function shiftClock(ms: number): void {
+  if (ms === 0) return;
+  const RealDate = Date;
+  globalThis.Date = class extends RealDate {
+    constructor(...args: [] | [number | string | Date]) {
+      if (args.length === 0) super(RealDate.now() + ms);
+      else super(args[0]);
+    }
+
+    static override now(): number {
+      return RealDate.now() + ms;
+    }
+  } as DateConstructor;
+}
