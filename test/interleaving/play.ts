@@ -41,7 +41,9 @@ export async function play(scenario: Scenario, switches: Switches = {}): Promise
   // Zombies wake in the order in which they froze, and do what they still can.
   for (const [index, stop] of scenario.stops.entries()) if (stop.as === 'zombie') await settled(workers[index]!.resume());
   const lost = await finish(world, workers);
-  return [...lost, ...await violations(world, loss)];
+  const found = [...lost, ...await violations(world, loss)];
+  world.stage.close?.();
+  return found;
 }
 
 /** The run itself stays: a store that has forgotten a run altogether is another failure. */

@@ -18,6 +18,8 @@ export interface Stage {
   passTime(ms: number): void;
   /** Undoes the last steps that changed something, but never the creation of the run. */
   loseWrites(count: number): Promise<void>;
+  /** The scenario is over. Deliveries that never end hold the stage until their timers do. */
+  close?(): void;
 }
 
 export function memoryStage(protections: Partial<Protections> = {}): Stage {
@@ -29,6 +31,7 @@ export function memoryStage(protections: Partial<Protections> = {}): Stage {
     removeJob: (job) => { store.removeJob({ type: 'turn', ...job }); return Promise.resolve(); },
     passTime: (ms) => { store.passTime(ms); },
     loseWrites: (count) => { store.rollBack(Math.min(count, store.writes - 1)); return Promise.resolve(); },
+    close: () => { store.forget(); },
   };
 }
 
