@@ -1,5 +1,6 @@
 /** R8, C61 and C62: a Redis that is full refuses politely and loses nothing; one that would evict is not worked with. */
 import { connectRedis } from '@treadle/run-store';
+import { reply } from '@treadle/testkit';
 import { afterEach, expect, test } from 'vitest';
 import { until } from '../e2e/processes.ts';
 import { problemsOf } from './checker.ts';
@@ -25,7 +26,7 @@ async function create(here: ChaosStage, input: string): Promise<Answer> {
 }
 
 test('a full Redis: posts are answered 503 with Retry-After, workers live on, and all that was accepted completes when there is room', async () => {
-  const here = stage = await startChaos();
+  const here = stage = await startChaos({ contextWindow: 1_000_000, script: () => reply({ text: 'done' }) });
   await here.workers.start(1);
   const pids = [...here.workers.roles, ...here.api.roles].map((role) => role.pid);
   await config(here, 'maxmemory', '64mb');

@@ -10,9 +10,14 @@ const dir = process.env.CHAOS_DIR;
 if (dir === undefined) throw new Error('CHAOS_DIR names no folder');
 shiftClock(Number(process.env.CLOCK_SHIFT_MS ?? 0));
 const armed = openArmed(dir);
-process.exitCode = process.argv[2] === 'api'
-  ? await apiCommand([], (store) => crashingDirectory(store, armed))
-  : await workerCommand([], (ports) => crashingPorts(ports, armed, join(dir, 'ledger.jsonl')));
+try {
+  process.exitCode = process.argv[2] === 'api'
+    ? await apiCommand([], (store) => crashingDirectory(store, armed))
+    : await workerCommand([], (ports) => crashingPorts(ports, armed, join(dir, 'ledger.jsonl')));
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = (error as { exitCode?: number }).exitCode ?? 1;
+}
 process.exit();
 
 /** Everything in this process that asks what time it is hears another one; what measures durations is not touched, as on a real machine. */

@@ -31,6 +31,8 @@ export interface ChaosOptions {
   /** A configuration file to be used instead; it finds the model at `MODEL_URL`. */
   readonly configFile?: string;
   readonly limits?: Readonly<Record<string, unknown>>;
+  /** Tokens; default 32,768. */
+  readonly contextWindow?: number;
 }
 
 export interface ChaosStage {
@@ -138,7 +140,7 @@ export async function startChaos(options: ChaosOptions = {}): Promise<ChaosStage
 function configOf(options: ChaosOptions, modelUrl: string, dir: string): Record<string, unknown> {
   const tools = { command: process.execPath, args: [join(import.meta.dirname, 'chaos-tools.ts')], env: { LEDGER_FILE: join(dir, 'ledger.jsonl') }, trusted: true, concurrency: 50 };
   return {
-    models: { small: { provider: 'ollama', model: 'fake', base_url: modelUrl, context_window: 32_768, max_output_tokens: 1024 } },
+    models: { small: { provider: 'ollama', model: 'fake', base_url: modelUrl, context_window: options.contextWindow ?? 32_768, max_output_tokens: 1024 } },
     chains: { default: { models: ['small'] } },
     mcp_servers: { t: tools },
     tools: { 't/keyed_row': { effect: 'idempotent' } },

@@ -26,6 +26,7 @@ export function openArmed(folder: string): Armed {
   const known = new Map<string, Arming | null>();
 
   function armingOf(subject: string): Arming | null {
+    if (subject === '') return null;
     if (!known.has(subject)) known.set(subject, existsSync(path('armed', subject)) ? JSON.parse(readFileSync(path('armed', subject), 'utf8')) as Arming : null);
     const arming = known.get(subject) ?? null;
     return arming === null || existsSync(path('fired', subject)) ? null : arming;
