@@ -1,8 +1,10 @@
 /**
  * One process of the product, `api` or `worker`, that dies at the points the folder `CHAOS_DIR` arms, and whose clock is off by
- * `CLOCK_SHIFT_MS`: `node role.ts worker`.
+ * `CLOCK_SHIFT_MS`: `node role.ts worker`. On SIGUSR2 it collects its garbage and says what is left, as a line of JSON.
  */
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { apiCommand, workerCommand } from '@treadle/cli';
 import { crashingDirectory, crashingPorts, openArmed } from '@treadle/testkit';
 
@@ -10,6 +12,7 @@ const dir = process.env.CHAOS_DIR;
 if (dir === undefined) throw new Error('CHAOS_DIR names no folder');
 shiftClock(Number(process.env.CLOCK_SHIFT_MS ?? 0));
 const armed = openArmed(dir);
+tellOfMemory();
 try {
   process.exitCode = process.argv[2] === 'api'
     ? await apiCommand([], (store) => crashingDirectory(store, armed))
@@ -19,6 +22,17 @@ try {
   process.exitCode = (error as { exitCode?: number }).exitCode ?? 1;
 }
 process.exit();
+
+function tellOfMemory(): void {
+  process.on('SIGUSR2', () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    collect();
+    collect();
+    const left = { heap: process.memoryUsage().heapUsed, rss: process.memoryUsage().rss, resources: process.getActiveResourcesInfo().length };
+    process.stdout.write(`memory ${JSON.stringify(left)}\n`);
+  });
+}
 
 /** Everything in this process that asks what time it is hears another one; what measures durations is not touched, as on a real machine. */
 function shiftClock(ms: number): void {

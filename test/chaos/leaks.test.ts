@@ -1,0 +1,52 @@
+/** R31 and C85: one worker for thousands of turns; after its garbage is collected, memory, handles and timers are as they were. */
+import { tool, text } from '@treadle/testkit';
+import { afterEach, expect, test } from 'vitest';
+import { until, type Role } from '../e2e/processes.ts';
+import { scaled } from './random.ts';
+import { postRuns, startChaos, type ChaosStage } from './stage.ts';
+
+const mb = 1024 * 1024;
+const runs = scaled({ small: 30, large: 1000 });
+const turnsPerRun = 100;
+
+let stage: ChaosStage | null = null;
+afterEach(async () => {
+  await stage?.stop();
+  stage = null;
+});
+
+interface Memory { readonly heap: number; readonly rss: number; readonly resources: number }
+
+async function memoryOf(role: Role): Promise<Memory> {
+  const before = role.output().length;
+  process.kill(role.pid, 'SIGUSR2');
+  return until('the worker says what is left', () => {
+    const line = /^memory (\{.*\})$/m.exec(role.output().slice(before))?.[1];
+    return line === undefined ? undefined : JSON.parse(line) as Memory;
+  });
+}
+
+test('thousands of turns leave nothing behind in the worker', async () => {
+  const here = stage = await startChaos({
+    limits: { max_turns: 200, tool_budget: 1000, session_timeout_s: 3600 }, env: { WORKER_CONCURRENCY: '30' },
+    // Each call differs, so that nobody takes them for a loop.
+    script: (body) => {
+      const results = (body.messages ?? []).filter((message) => message.role === 'tool').length;
+      return results < turnsPerRun - 1 ? tool(null, 't__look', { v: String(results) }) : text('done');
+    },
+  });
+  await here.workers.start(1);
+  const [worker] = here.workers.roles;
+  const turnsDone = async (): Promise<number> => Number(/^treadle_turns_total\{.*outcome="ended"\} (\d+)/m.exec(await (await fetch(`${worker!.url}/metrics`)).text())?.[1] ?? 0);
+  await postRuns(here, Array.from({ length: runs }, (_, index) => `run-${index}`));
+  const early = scaled({ small: 500, large: 5000 });
+  await until(`${early} turns`, async () => await turnsDone() >= early, 120_000);
+  const before = await memoryOf(worker!);
+  await until('all turns', async () => await turnsDone() >= runs * turnsPerRun, scaled({ small: 240_000, large: 3_600_000 }));
+  const after = await memoryOf(worker!);
+  process.stdout.write(`leaks: after ${early} turns ${JSON.stringify(before)}, after ${runs * turnsPerRun} ${JSON.stringify(after)}\n`);
+  expect(after.heap - before.heap).toBeLessThan(20 * mb);
+  expect(after.resources).toBeLessThanOrEqual(before.resources + 5);
+  expect(worker!.output()).not.toMatch(/MaxListenersExceeded/);
+  expect(here.workers.complaints).toEqual([]);
+}, scaled({ small: 400_000, large: 3_700_000 }));
