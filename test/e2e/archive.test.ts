@@ -33,7 +33,7 @@ test('a run is seen live, lies in S3 as promised, and is told from there when Re
 
   await until('it is archived', async () => (await stage!.client.run(id))['archived_seq'] === live.length);
   const keys = [...s3.objects.keys()].filter((key) => key.includes(id));
-  for (const key of keys) expect(key).toMatch(new RegExp(`^pre/runs/${id}/(events/\\d{12}-\\d{12}\\.jsonl|run\\.json|blobs/[0-9a-f]{64})$`));
+  for (const key of keys) expect(key).toMatch(new RegExp(`^pre/(runs/${id}/(events/\\d{12}-\\d{12}\\.jsonl|run\\.json|blobs/[0-9a-f]{64})|index/default/\\d{4}-\\d\\d-\\d\\d/${id})$`));
   expect(keys).toContain(`pre/runs/${id}/run.json`);
   expect(keys).toContain(`pre/runs/${id}/blobs/${(big as { blob: string }).blob}`);
 

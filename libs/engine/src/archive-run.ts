@@ -87,5 +87,5 @@ async function putRange(deps: ArchiveDeps, range: SealedRange): Promise<void> {
   const snapshot = range.ended ? await deps.store.read(range.run_id, 'messages') : null;
   if (snapshot === null || snapshot.stored.last_seq !== range.last_seq) return;
   const view = runView(restoreState(initialState, snapshot.stored), range.last_seq);
-  await deps.archive.putRun(range.run_id, JSON.stringify({ ...view, tenant: snapshot.tenant }));
+  await deps.archive.putRun({ run_id: range.run_id, tenant: snapshot.tenant, document: JSON.stringify({ ...view, tenant: snapshot.tenant }) });
 }

@@ -1,4 +1,4 @@
-export { ArchiveConflict, type Archive, type Segment } from './ports/archive.ts';
+export { ArchiveConflict, type Archive, type ArchivedRun, type EndedRun, type Removal, type Segment } from './ports/archive.ts';
 export type { AnswerJudge, AnswerView } from './ports/answer-judge.ts';
 export type { Clock, Randomness } from './ports/clock.ts';
 export type { EventFeed, FeedNotice } from './ports/event-feed.ts';

@@ -2,7 +2,7 @@ import { ArchiveConflict } from '@treadle/engine';
 import { archivedEvents, archivedSegment, freshRunId, startS3Server, type S3Server, type S3ServerOptions } from '@treadle/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createArchive, createS3Objects, ObjectsFailed, type ObjectStore, type S3Options } from './index.ts';
-import { segmentKey } from './keys.ts';
+import { dayOf, segmentKey } from './keys.ts';
 import { encodeSegment } from './segment.ts';
 
 const open: { objects: ObjectStore; server: S3Server }[] = [];
@@ -104,7 +104,7 @@ describe('writing', () => {
       return Map.prototype.set.call(this, key, Buffer.from(bytes).fill(0, 3, 4)) as typeof server.objects;
     };
     await expect(archive.putSegment(archivedSegment(run_id, 1, 2))).rejects.toThrow(ArchiveConflict);
-    await expect(archive.putRun(run_id, '{"a":1}')).rejects.toThrow(ObjectsFailed);
+    await expect(archive.putRun({ run_id, tenant: 't', document: '{"a":1}' })).rejects.toThrow(ObjectsFailed);
     await expect(archive.putBlob(run_id, Buffer.from('blob'))).rejects.toThrow(ObjectsFailed);
   });
 
@@ -124,10 +124,10 @@ describe('writing', () => {
     const archive = createArchive(objects, { prefix: 'x/' });
     const run_id = freshRunId();
     await archive.putSegment(archivedSegment(run_id, 1, 3));
-    await archive.putRun(run_id, '{}');
+    await archive.putRun({ run_id, tenant: 'acme', document: '{}' });
     const sha256 = await archive.putBlob(run_id, Buffer.from('b'));
     expect([...server.objects.keys()].sort()).toEqual([
-      `x/runs/${run_id}/blobs/${sha256}`, `x/runs/${run_id}/events/000000000001-000000000003.jsonl`, `x/runs/${run_id}/run.json`,
+      `x/index/acme/${dayOf(run_id)}/${run_id}`, `x/runs/${run_id}/blobs/${sha256}`, `x/runs/${run_id}/events/000000000001-000000000003.jsonl`, `x/runs/${run_id}/run.json`,
     ]);
     expect(Buffer.from(server.objects.get(`x/runs/${run_id}/events/000000000001-000000000003.jsonl`)!).toString())
       .toBe(`${archivedEvents(run_id, 1, 3).join('\n')}\n`);

@@ -9,11 +9,13 @@
  */
 import { createHash } from 'node:crypto';
 import type { Archive } from '@treadle/engine';
-import { assertPrefix, blobKey, runKey, segmentKey } from './keys.ts';
+import { assertPrefix, blobKey, indexKey, runKey, segmentKey } from './keys.ts';
 import { ObjectsFailed, type Capabilities, type ObjectStore } from './objects.ts';
 import { probeObjects } from './probe.ts';
 import { maxObjectBytes, putOnce, putOver } from './put.ts';
 import { readEvents } from './read-events.ts';
+import { readRemoval, removeRun } from './remove.ts';
+import { allRuns, indexedRuns } from './runs.ts';
 import { encodeSegment } from './segment.ts';
 
 export interface ArchiveOptions {
@@ -36,8 +38,10 @@ export function createArchive(objects: ObjectStore, options: ArchiveOptions = {}
       await putOnce(objects, conditionalPuts, object);
     },
 
-    async putRun(run_id, run) {
-      await putOver(objects, runKey(prefix, run_id), bounded(Buffer.from(run)));
+    async putRun({ run_id, tenant, document }) {
+      // Before the document: what is found by no list is not kept either.
+      await putOver(objects, indexKey(prefix, tenant, run_id), Buffer.from(run_id));
+      await putOver(objects, runKey(prefix, run_id), bounded(Buffer.from(document)));
     },
 
     async putBlob(run_id, bytes) {
@@ -60,6 +64,11 @@ export function createArchive(objects: ObjectStore, options: ArchiveOptions = {}
       const bytes = await objects.get(runKey(prefix, run_id), maxObjectBytes);
       return bytes === null ? null : Buffer.from(bytes).toString();
     },
+
+    runs: () => allRuns(objects, prefix),
+    runsOf: (tenant, day) => indexedRuns(objects, prefix, { tenant, day }),
+    remove: (removal) => removeRun(objects, prefix, removal),
+    removal: (run_id) => readRemoval(objects, prefix, run_id),
 
     async check() {
       const report = await probeObjects(objects, prefix);

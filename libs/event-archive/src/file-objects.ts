@@ -10,7 +10,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { constants, type Dirent } from 'node:fs';
-import { link, mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
+import { link, mkdir, open, readdir, rename, rm, rmdir, stat, type FileHandle } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { assertKey } from './keys.ts';
 import { ObjectsFailed, type ObjectStore, type PutMode } from './objects.ts';
@@ -42,8 +42,7 @@ export function createFileObjects(directory: string): ObjectStore {
       const draft = join(tmp, randomUUID());
       try {
         await writeSynced(draft, bytes);
-        await mkdir(dirname(path), { recursive: true });
-        const answer = await reveal(draft, path, mode);
+        const answer = await place(draft, path, mode);
         await syncDirectories(root, dirname(path));
         return answer;
       } finally {
@@ -67,7 +66,7 @@ export function createFileObjects(directory: string): ObjectStore {
         if (!isMissing(error)) throw error;
         return;
       }
-      await syncDirectory(dirname(path));
+      await removeEmpty(root, dirname(path));
     }),
 
     close() {},
@@ -75,7 +74,7 @@ export function createFileObjects(directory: string): ObjectStore {
 }
 
 async function prepareTmp(tmp: string): Promise<void> {
-  await mkdir(tmp, { recursive: true });
+  await makeFolder(tmp);
   for (const name of await readdir(tmp)) {
     const path = join(tmp, name);
     const found = await stat(path).catch(() => null);
@@ -91,6 +90,49 @@ async function writeSynced(path: string, bytes: Uint8Array): Promise<void> {
   } finally {
     await file.close();
   }
+}
+
+/** Again where somebody who removed the last object of a folder removed the folder, too, before this one was in it. */
+async function place(draft: string, path: string, mode: PutMode): Promise<'stored' | 'exists'> {
+  for (let left = 5; ; left--) {
+    await makeFolder(dirname(path));
+    try {
+      return await reveal(draft, path, mode);
+    } catch (error) {
+      if (codeOf(error) !== 'ENOENT' || left === 0) throw error;
+    }
+  }
+}
+
+/** Folders one by one, from the outermost that is missing: node's own recursive way never ends where the system denies that a parent is there (/proc). */
+async function makeFolder(path: string): Promise<void> {
+  const missing: string[] = [];
+  for (let at = path; !await isFolder(at) && at !== dirname(at); at = dirname(at)) missing.unshift(at);
+  for (const folder of missing) {
+    try {
+      await mkdir(folder);
+    } catch (error) {
+      // Somebody else was quicker.
+      if (codeOf(error) !== 'EEXIST') throw error;
+    }
+  }
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return stat(path).then((found) => found.isDirectory(), () => false);
+}
+
+/** The folder on the disk without the file that was in it; a folder that is empty now goes, and so those above it. */
+async function removeEmpty(root: string, folder: string): Promise<void> {
+  for (let at = folder; at !== root && at !== dirname(at); at = dirname(at)) {
+    try {
+      await rmdir(at);
+    } catch (error) {
+      // Not empty, or in use: then it stays, and its present content is what has to be on the disk.
+      if (!isMissing(error)) return syncDirectory(at);
+    }
+  }
+  await syncDirectory(root);
 }
 
 async function reveal(draft: string, path: string, mode: PutMode): Promise<'stored' | 'exists'> {

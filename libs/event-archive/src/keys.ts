@@ -46,6 +46,62 @@ export function blobKey(prefix: string, run_id: string, sha256: string): string 
   return `${runFolder(prefix, run_id)}blobs/${sha256}`;
 }
 
+/** Everything of every run. Ends with a slash. */
+export function runsFolder(prefix: string): string {
+  return `${prefix}runs/`;
+}
+
+/** Everything of one run. Ends with a slash. */
+export function runFolder(prefix: string, run_id: string): string {
+  return `${runsFolder(prefix)}${named(run_id)}/`;
+}
+
+/** The run whose object this is, and what the object is called in the run's folder; null for strangers. */
+export function readRunKey(prefix: string, key: string): { readonly run_id: string; readonly name: string } | null {
+  const [, run_id = '', name = ''] = /^([^/]+)\/(.+)$/.exec(key.slice(runsFolder(prefix).length)) ?? [];
+  return isId('run', run_id) ? { run_id, name } : null;
+}
+
+/** Where removals lie: beside the runs, since of a removed run nothing is left there. */
+export function removalsFolder(prefix: string): string {
+  return `${prefix}deleted/`;
+}
+
+/** Sorts as the run's id does. */
+export function removalKey(prefix: string, run_id: string): string {
+  return `${removalsFolder(prefix)}${named(run_id)}.json`;
+}
+
+export interface IndexPlace { readonly tenant: string; readonly day: string }
+
+/** Where the ended runs of a tenant's day are listed. Ends with a slash. */
+export function indexFolder(prefix: string, { tenant, day }: IndexPlace): string {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(day)) throw new RangeError('expected a day such as 2026-11-30');
+  return `${prefix}index/${asPart(tenant)}/${day}/`;
+}
+
+/** The day comes from the run's id, so that whoever knows run and tenant knows the key. */
+export function indexKey(prefix: string, tenant: string, run_id: string): string {
+  return `${indexFolder(prefix, { tenant, day: dayOf(run_id) })}${named(run_id)}`;
+}
+
+const lastDayMs = Date.UTC(9999, 11, 31);
+
+/** When an id was minted: a UUIDv7 begins with its time. */
+export function dayOf(run_id: string): string {
+  const ms = Number.parseInt(named(run_id).slice('run_'.length, 'run_'.length + 12), 16);
+  return new Date(Math.min(ms, lastDayMs)).toISOString().slice(0, 10);
+}
+
+/** A name as one part of a key. */
+function asPart(name: string): string {
+  if (name === '') throw new RangeError('a tenant has a name');
+  return [...Buffer.from(name)].map((byte) => {
+    const char = String.fromCharCode(byte);
+    return /[A-Za-z0-9_-]/.test(char) ? char : `~${byte.toString(16).padStart(2, '0')}`;
+  }).join('');
+}
+
 /** Beside the runs, never among them. */
 export function probeFolder(prefix: string): string {
   return `${prefix}probe/`;
@@ -66,9 +122,9 @@ export function assertPrefix(prefix: string): void {
   assertKey(`${prefix}runs`);
 }
 
-function runFolder(prefix: string, run_id: string): string {
+function named(run_id: string): string {
   if (!isId('run', run_id)) throw new RangeError('not the id of a run');
-  return `${prefix}runs/${run_id}/`;
+  return run_id;
 }
 
 function isSeq(seq: number): boolean {

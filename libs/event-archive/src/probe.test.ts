@@ -30,7 +30,7 @@ describe('the probe', () => {
     const directory = await mkdtemp(join(tmpdir(), 'treadle-probe-'));
     stops.push(() => rm(directory, { recursive: true }));
     expect(await probeObjects(createFileObjects(directory))).toEqual({ conditionalPuts: 'enforced', leftover: null });
-    expect(await readdir(join(directory, 'probe'))).toEqual([]);
+    expect(await readdir(directory)).toEqual(['.tmp']);
   });
 
   it('is not misled by a lost answer to its first write', async () => {

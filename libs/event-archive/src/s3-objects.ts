@@ -78,7 +78,7 @@ export function createS3Objects(options: S3Options): ObjectStore {
       let token: string | undefined;
       let last = afterKey;
       do {
-        const from = token === undefined ? { StartAfter: afterKey } : { ContinuationToken: token };
+        const from = token !== undefined ? { ContinuationToken: token } : afterKey === '' ? {} : { StartAfter: afterKey };
         const page = await call(`LIST ${Prefix}`, (abortSignal) => client.send(new ListObjectsV2Command({ Bucket, Prefix, ...from }), { abortSignal }));
         for (const { Key } of page.Contents ?? []) {
           // A store may ignore StartAfter: such keys are skipped, which is slow and right.

@@ -3,6 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { encodeEvent, idIn, type RunEvent } from '@treadle/core';
 import { ArchiveConflict, type Archive, type Segment } from '@treadle/engine';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findingTests } from './archived-runs.ts';
 
 export interface ArchiveUnderTest {
   readonly archive: Archive;
@@ -12,7 +13,7 @@ export interface ArchiveUnderTest {
 
 /** A run that no other test knows. */
 export function freshRunId(): string {
-  return idIn('run', 0, randomUUID());
+  return idIn('run', 0, `${Date.now().toString(16).padStart(12, '0')}${randomUUID().replaceAll('-', '').slice(12)}`);
 }
 
 /** Encoded events of the run, as the codec writes them; `text` makes two histories differ. */
@@ -110,8 +111,7 @@ export function archiveConformance(name: string, start: () => Promise<ArchiveUnd
 
     it('keeps the latest document of an ended run', async () => {
       const run_id = freshRunId();
-      await archive().putRun(run_id, '{"status":"completed"}');
-      await archive().putRun(run_id, '{"status":"completed","more":"ö"}');
+      for (const document of ['{"status":"completed"}', '{"status":"completed","more":"ö"}']) await archive().putRun({ run_id, tenant: 'acme', document });
       expect(await archive().getRun(run_id)).toBe('{"status":"completed","more":"ö"}');
     });
 
@@ -130,6 +130,8 @@ export function archiveConformance(name: string, start: () => Promise<ArchiveUnd
       const sha256 = await archive().putBlob(freshRunId(), Buffer.from('mine'));
       expect(await archive().getBlob(freshRunId(), sha256)).toBeNull();
     });
+
+    findingTests(archive, { freshRunId, archivedSegment });
 
     it('finds nothing wrong with itself', async () => {
       await expect(archive().check()).resolves.toBeUndefined();

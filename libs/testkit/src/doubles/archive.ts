@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { decodeEvent, isId } from '@treadle/core';
-import { ArchiveConflict, type Archive, type Segment } from '@treadle/engine';
+import { ArchiveConflict, type Archive, type Removal, type Segment } from '@treadle/engine';
 
 export interface MemoryArchive extends Archive {
   /** Everything that is stored, by the keys of the real layout. */
@@ -47,9 +47,10 @@ export function createMemoryArchive(): MemoryArchive {
       store(key, text);
     },
 
-    async putRun(run_id, run) {
+    async putRun({ run_id, tenant, document }) {
       begin();
-      store(`${folder(run_id)}run.json`, run);
+      objects.set(indexKey(tenant, run_id), run_id);
+      store(`${folder(run_id)}run.json`, document);
     },
 
     async putBlob(run_id, bytes) {
@@ -88,6 +89,36 @@ export function createMemoryArchive(): MemoryArchive {
       return run === undefined ? null : String(run);
     },
 
+    async* runs() {
+      begin();
+      const ids = new Set([...objects.keys()].flatMap((key) => /^runs\/([^/]+)\//.exec(key)?.[1] ?? []));
+      for (const run_id of [...ids].sort()) {
+        if (objects.has(removalKey(run_id))) continue;
+        const events = await this.events(run_id, 0, Number.MAX_SAFE_INTEGER);
+        yield { run_id, ended: objects.has(`${folder(run_id)}run.json`), last_seq: events.length };
+      }
+    },
+
+    async* runsOf(tenant, day) {
+      begin();
+      const place = `index/${tenant}/${day}/`;
+      for (const key of [...objects.keys()].sort()) if (key.startsWith(place)) yield key.slice(place.length);
+    },
+
+    async remove(removal) {
+      begin();
+      const { run_id, tenant } = removal;
+      if (!objects.has(removalKey(run_id))) objects.set(removalKey(run_id), JSON.stringify(removal));
+      objects.delete(indexKey(tenant, run_id));
+      for (const key of [...objects.keys()]) if (key.startsWith(folder(run_id))) objects.delete(key);
+    },
+
+    async removal(run_id) {
+      begin();
+      const text = objects.get(removalKey(run_id));
+      return text === undefined ? null : JSON.parse(String(text)) as Removal;
+    },
+
     async check() {
       begin();
     },
@@ -97,6 +128,16 @@ export function createMemoryArchive(): MemoryArchive {
 function folder(run_id: string): string {
   if (!isId('run', run_id)) throw new RangeError('not the id of a run');
   return `runs/${run_id}/`;
+}
+
+function removalKey(run_id: string): string {
+  if (!isId('run', run_id)) throw new RangeError('not the id of a run');
+  return `deleted/${run_id}.json`;
+}
+
+/** By the day in the id. */
+function indexKey(tenant: string, run_id: string): string {
+  return `index/${tenant}/${new Date(Number.parseInt(run_id.slice(4, 16), 16)).toISOString().slice(0, 10)}/${run_id}`;
 }
 
 function segmentKey({ run_id, first_seq, last_seq }: Segment): string {
