@@ -10,6 +10,7 @@
 import { createHash } from 'node:crypto';
 import type { Archive } from '@treadle/engine';
 import { assertPrefix, blobKey, indexKey, runKey, segmentKey } from './keys.ts';
+import { mergeSegments } from './merge.ts';
 import { ObjectsFailed, type Capabilities, type ObjectStore } from './objects.ts';
 import { probeObjects } from './probe.ts';
 import { maxObjectBytes, putOnce, putOver } from './put.ts';
@@ -24,6 +25,9 @@ export interface ArchiveOptions {
   /** What a probe at start found; without it the archive probes before its first write. */
   readonly capabilities?: Capabilities;
 }
+
+/** What seals segments keeps to the same size: merged ones are no harder to read. */
+const maxMergedBytes = 8 * 1024 * 1024;
 
 /** Blobs and run documents are held to 64 MiB, segments too. Calls throw `ObjectsFailed`, `putSegment` also `ArchiveConflict`. */
 export function createArchive(objects: ObjectStore, options: ArchiveOptions = {}): Archive {
@@ -63,6 +67,11 @@ export function createArchive(objects: ObjectStore, options: ArchiveOptions = {}
     async getRun(run_id) {
       const bytes = await objects.get(runKey(prefix, run_id), maxObjectBytes);
       return bytes === null ? null : Buffer.from(bytes).toString();
+    },
+
+    async merge(run_id) {
+      const { conditionalPuts } = await known();
+      await mergeSegments(objects, { prefix, run_id, conditionalPuts, maxBytes: maxMergedBytes });
     },
 
     runs: () => allRuns(objects, prefix),

@@ -51,6 +51,11 @@ export interface Archive {
   /** Events after `after_seq`, at most about `limit` (whole segments are read; the rest is cut). Empty when there are none. */
   events(run_id: string, after_seq: number, limit: number): Promise<readonly string[]>;
   getRun(run_id: string): Promise<string | null>;
+  /**
+   * As few segments as their size allows, of a run that has ended: only when they were read back are the parts removed. Interrupted,
+   * it loses nothing, and asked again goes on.
+   */
+  merge(run_id: string): Promise<void>;
   /** Every run of which there is something, in the order of ids: one listing of everything, for `restore`. */
   runs(): AsyncIterable<ArchivedRun>;
   /** Ended runs of a tenant whose ids were minted on a day (UTC, `2026-11-30`), in the order of ids. */

@@ -24,6 +24,19 @@ export function findingTests(archive: () => Archive, { freshRunId, archivedSegme
     ].sort((a, b) => (a.run_id < b.run_id ? -1 : 1)));
   });
 
+  it('tells the same log after a merge, and after another', async () => {
+    const run_id = freshRunId();
+    const parts = [[1, 2], [3, 7], [8, 8]].map(([first, last]) => archivedSegment(run_id, first!, last!));
+    for (const part of parts) await archive().putSegment(part);
+    for (let times = 0; times < 2; times++) {
+      await archive().merge(run_id);
+      expect(await archive().events(run_id, 0, 100)).toEqual(parts.flatMap((part) => part.events));
+      expect(await archive().events(run_id, 6, 2)).toEqual([parts[1]!.events[4], parts[2]!.events[0]]);
+      expect(await known([run_id])).toEqual([{ run_id, ended: false, last_seq: 8 }]);
+    }
+    await archive().merge(freshRunId());
+  });
+
   it('finds the ended runs of a tenant by their day', async () => {
     const mine = [freshRunId(), freshRunId()].sort();
     const old = `run_${Date.UTC(2001, 8, 9).toString(16).padStart(12, '0')}${'0'.repeat(20)}`;

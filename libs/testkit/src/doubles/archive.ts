@@ -89,6 +89,15 @@ export function createMemoryArchive(): MemoryArchive {
       return run === undefined ? null : String(run);
     },
 
+    async merge(run_id) {
+      begin();
+      const events = await this.events(run_id, 0, Number.MAX_SAFE_INTEGER);
+      if (events.length === 0) return;
+      const merged = segmentKey({ run_id, first_seq: 1, last_seq: events.length, events });
+      store(merged, `${events.join('\n')}\n`);
+      for (const key of [...objects.keys()]) if (key.startsWith(`${folder(run_id)}events/`) && key !== merged) objects.delete(key);
+    },
+
     async* runs() {
       begin();
       const ids = new Set([...objects.keys()].flatMap((key) => /^runs\/([^/]+)\//.exec(key)?.[1] ?? []));
