@@ -8,7 +8,6 @@ export const notBuiltRoutes: readonly (readonly [method: 'GET' | 'POST' | 'PUT' 
   ['POST', '/v1/runs/batch', 'write'],
   ['POST', '/v1/runs/cancel', 'write'],
   ['DELETE', '/v1/runs/:run_id', 'write'],
-  ['POST', '/v1/runs/:run_id/ledger/:tool_use_id', 'write'],
   ['GET', '/v1/runs/:run_id/tree', 'read'],
   ['POST', '/v1/runs/:run_id/approvals/:tool_use_id', 'write'],
   ['POST', '/v1/runs/:run_id/fork', 'write'],

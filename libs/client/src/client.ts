@@ -90,6 +90,8 @@ export interface Client {
   steer(id: string, text: string, options?: CommandOptions): Promise<Run>;
   /** Metadata and tags take the place of what is there; limits go up to the agent's maxima. */
   update(id: string, change: RunChange, options?: CommandOptions): Promise<Run>;
+  /** An operator's word on a call in doubt; the model gets `content` as its result. The first word counts. */
+  resolve(id: string, tool_use_id: string, word: { readonly outcome: 'happened' | 'did_not_happen'; readonly content?: string }, options?: CommandOptions): Promise<Run>;
   replay(id: string): Promise<{ readonly identical: boolean; readonly events: number; readonly differences: readonly unknown[] }>;
   /** Any other route of the API. */
   get(path: string): Promise<unknown>;
@@ -125,6 +127,7 @@ export function createClient(options: ClientOptions): Client {
       ...keyed(command), ...(command?.input === undefined ? {} : { body: { input: command.input } }) }),
     steer: (id, text, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/steer`, { ...keyed(command), body: { text } }),
     update: (id, change, command) => json('PATCH', `/v1/runs/${encodeURIComponent(id)}`, { ...keyed(command), body: change }),
+    resolve: (id, call, word, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/ledger/${encodeURIComponent(call)}`, { ...keyed(command), body: word }),
     replay: (id) => json('POST', `/v1/runs/${encodeURIComponent(id)}/replay`),
     get: (path) => json('GET', path),
     events: (id, follow = {}) => resuming(id, { send, after: follow.after ?? 0, signal: follow.signal, pauseMs: options.reconnectMs ?? 500, outageMs: options.outageMs ?? 60_000 }),

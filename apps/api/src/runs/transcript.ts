@@ -40,7 +40,8 @@ export async function ledgerOf(context: ApiContext, found: FoundRun): Promise<re
   const entries = found.from === 'store' ? await context.store().ledger(view.id) : null;
   const epoch = found.from === 'store' ? found.state.epoch : Number.MAX_SAFE_INTEGER;
   const known = entries ?? await ledgerFromLog(context.log, view.id);
-  return known.map((entry) => ({ ...entry, status: statusOf(entry, isEnded(view.status) ? Number.MAX_SAFE_INTEGER : epoch) }));
+  const pending = found.from === 'store' ? found.state.pending.map((call) => call.tool_use_id) : [];
+  return known.map((entry) => ({ ...entry, status: pending.includes(entry.tool_use_id) ? 'in_doubt' : statusOf(entry, isEnded(view.status) ? Number.MAX_SAFE_INTEGER : epoch) }));
 }
 
 /** In doubt: settled as unknown, or started by a claim that is no longer the run's. */

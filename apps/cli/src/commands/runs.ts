@@ -5,14 +5,15 @@ import { exitCodeOf, follow, summary } from '../follow.ts';
 import { clientFromEnvironment } from '../server.ts';
 import { CommandFailed, exitCodes } from '../setup.ts';
 
-export const runsUsage = 'treadle runs ls [--status S] [--agent A] [--tag T] [--limit N] [--cursor C] | show ID | tail ID [--after N] | cancel ID | pause ID | resume ID [--input TEXT] | steer ID TEXT | replay ID   [--json]';
+export const runsUsage = 'treadle runs ls [--status S] [--agent A] [--tag T] [--limit N] [--cursor C] | show ID | tail ID [--after N] | cancel ID | pause ID | resume ID [--input TEXT] | steer ID TEXT | resolve ID TOOL_USE_ID happened|did_not_happen [TEXT] | replay ID   [--json]';
 
-const later = ['approve', 'deny', 'resolve', 'fork', 'export', 'rm'];
+const later = ['approve', 'deny', 'fork', 'export', 'rm'];
 
 interface Call {
   readonly client: Client;
   readonly id: string;
-  /** What follows the id. */
+  /** What follows the id: its words, and all of it. */
+  readonly words: readonly string[];
   readonly text: string;
   readonly input: string | undefined;
   readonly json: boolean;
@@ -34,7 +35,7 @@ export async function runsCommand(args: string[]): Promise<number> {
   if (act === undefined || id === '') throw new CommandFailed(exitCodes.badUsage, [`usage: ${runsUsage}`]);
   const after = Number(values.after);
   if (!Number.isSafeInteger(after) || after < 0) throw new CommandFailed(exitCodes.badUsage, ['--after: expected an event number']);
-  return act({ client, id, text: rest.join(' '), input: values.input, json: values.json, after, write });
+  return act({ client, id, words: rest, text: rest.join(' '), input: values.input, json: values.json, after, write });
 }
 
 const verbs: Record<string, (call: Call) => Promise<number>> = {
@@ -54,6 +55,14 @@ const verbs: Record<string, (call: Call) => Promise<number>> = {
   steer: async (call) => {
     if (call.text.trim() === '') throw new CommandFailed(exitCodes.badUsage, ['usage: treadle runs steer ID TEXT']);
     return accepted(call, await call.client.steer(call.id, call.text), 'will be told');
+  },
+  resolve: async (call) => {
+    const [tool_use_id, outcome, ...content] = call.words;
+    if (tool_use_id === undefined || (outcome !== 'happened' && outcome !== 'did_not_happen')) {
+      throw new CommandFailed(exitCodes.badUsage, ['usage: treadle runs resolve ID TOOL_USE_ID happened|did_not_happen [TEXT for the model]']);
+    }
+    const told = content.length === 0 ? {} : { content: content.join(' ') };
+    return accepted(call, await call.client.resolve(call.id, tool_use_id, { outcome, ...told }), 'has the word, and will go on');
   },
   replay: async ({ client, id, json, write }) => {
     const report = await client.replay(id);

@@ -5,33 +5,21 @@
  * Each method is one atomic step, as a script is. `rollBack` undoes the last writes, as a failover to a replica that lagged
  * does. `protections` switches single checks off, so that tests can show that they are needed.
  */
-import { isEnded, type LedgerEntry, type RunStatus } from '@treadle/core';
+import { isEnded } from '@treadle/core';
 import type {
   Append, AppendReply, Claim, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, EventRange, InboxEntry, ListRuns,
   PumpReply, RunSnapshot, RunStore, SealedRange, SendCommand, StoredState, WatchReply, WatchRequest,
 } from '@treadle/engine';
+import type { Data, MemoryJob, Run } from './records.ts';
 import { pageOfSessions, readSession, type Session } from './sessions.ts';
 
 export interface Protections { claimCheck: boolean; claimId: boolean; expectedSeq: boolean; inboxCheck: boolean }
 
-interface Run {
-  session: string; tenant: string; agent: string; tags: readonly string[]; priority: number;
-  status: RunStatus; epoch: number; claim_id: string; event_epoch: number; job_n: number; job_live: boolean; deliveries: number; nudges: number;
-  last_seq: number; last_ts: number; last_commit: { claim_id: string; commit_id: string } | null;
-  wanted: 'cancel' | 'pause' | null; first_claimed: boolean;
-  fields: Record<string, string>; generation: number; messages: string[]; events: { seq: number; text: string }[];
-  ledger: Record<string, LedgerEntry>; open_calls: readonly string[];
-  inbox: InboxEntry[]; inbox_in: number; inbox_done: number; commands: string[];
-  holder: string; not_before: number; archived_seq: number; sealed: SealedRange | null; due_ms: number | null; held_ms: number | null; archive_ms: number | null; expires_ms: number | null;
-}
-
-export interface MemoryJob { readonly type: 'turn' | 'finish'; readonly run_id: string; readonly n: number; readonly front: number }
-
-interface Data { sessions: Record<string, Session>; runs: Record<string, Run>; jobs: MemoryJob[]; keys: Record<string, { run_id: string; body_hash: string }>; feed: number }
-
 const inboxLimit = 1000;
 const graceMs = 10_000;
 const archiveEveryMs = 5000;
+
+export type { MemoryJob } from './records.ts';
 
 export interface MemoryRunStore extends RunStore {
   /** The jobs that exist, in the order in which they would be delivered. */
@@ -132,7 +120,8 @@ export function createMemoryRunStore(): MemoryRunStore {
     if (!mayWrite(record, write.claim, write.expected_seq)) return { type: 'fenced' };
     const waits = write.next.type === 'wait' || write.next.type === 'pause' || write.next.type === 'end';
     const begins = write.ledger.some(({ entry }) => entry.status === 'started');
-    if ((waits || begins) && protections.inboxCheck && record.inbox_in > write.inbox_seen) return { type: 'inbox_changed', inbox: unseen(record, write.inbox_seen) };
+    const decides = record.pending.join() !== write.pending.join();
+    if ((waits || begins || decides) && protections.inboxCheck && record.inbox_in > write.inbox_seen) return { type: 'inbox_changed', inbox: unseen(record, write.inbox_seen) };
 
     appendEvents(record, write);
     Object.assign(record.fields, write.changes.fields);
@@ -142,6 +131,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     record.messages.push(...write.changes.messages);
     for (const { tool_use_id, entry } of write.ledger) record.ledger[tool_use_id] = entry;
     record.open_calls = write.open_calls;
+    record.pending = write.pending;
     record.status = write.status;
     if (record.wanted === 'pause' && write.applies_inbox) record.wanted = null;
     if (write.applies_inbox) {
@@ -195,6 +185,10 @@ export function createMemoryRunStore(): MemoryRunStore {
     if (record.commands.includes(sent.command_id)) return { type: 'accepted' };
     if (clockMs > sent.not_after_ms) return { type: 'too_late' };
     const { type } = sent.command;
+    if (type === 'outcome') {
+      if (record.decided.includes(sent.command.tool_use_id)) return { type: 'already_decided' };
+      if (!record.pending.includes(sent.command.tool_use_id)) return { type: 'invalid_state', status: record.status };
+    }
     if (isEnded(record.status)) return { type: 'invalid_state', status: record.status };
     if (record.wanted === 'cancel') return type === 'cancel' ? { type: 'accepted' } : { type: 'invalid_state', status: record.status };
     if (type === 'resume' && record.status !== 'paused' && record.wanted !== 'pause') return { type: 'invalid_state', status: record.status };
@@ -204,6 +198,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     record.commands.push(sent.command_id);
     if (type === 'cancel' || type === 'pause') record.wanted = type;
     if (type === 'resume') record.wanted = null;
+    if (type === 'outcome') record.decided.push(sent.command.tool_use_id);
     if (!record.job_live) {
       if (record.first_claimed || type === 'cancel') nextJob(sent.run_id, record, 1);
     } else if (type === 'cancel' && !record.first_claimed) nextJob(sent.run_id, record, 0);
@@ -250,7 +245,7 @@ export function createMemoryRunStore(): MemoryRunStore {
       status: 'queued', epoch: 0, claim_id: '', event_epoch: 0, job_n: 1, job_live: !scheduled && behind === null, deliveries: 0, nudges: 0,
       last_seq: request.events.length, last_ts: request.last_ts, last_commit: null, wanted: null, first_claimed: false,
       fields: { ...request.changes.fields }, generation: request.changes.generation, messages: [...request.changes.messages],
-      events: request.events.map((text, index) => ({ seq: index + 1, text })), ledger: {}, open_calls: [],
+      events: request.events.map((text, index) => ({ seq: index + 1, text })), ledger: {}, open_calls: [], pending: [], decided: [],
       inbox: [], inbox_in: 0, inbox_done: 0, commands: [], holder: '', not_before: request.run_at_ms ?? 0, archived_seq: 0, sealed: null,
       due_ms: behind === null ? request.run_at_ms : null, held_ms: scheduled || behind !== null ? null : clockMs + graceMs, archive_ms: clockMs + archiveEveryMs, expires_ms: null,
     };

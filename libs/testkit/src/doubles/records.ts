@@ -1,0 +1,19 @@
+/** What the store in memory keeps of a run, and of all of them. */
+import type { LedgerEntry, RunStatus } from '@treadle/core';
+import type { InboxEntry, SealedRange } from '@treadle/engine';
+import type { Session } from './sessions.ts';
+
+export interface Run {
+  session: string; tenant: string; agent: string; tags: readonly string[]; priority: number;
+  status: RunStatus; epoch: number; claim_id: string; event_epoch: number; job_n: number; job_live: boolean; deliveries: number; nudges: number;
+  last_seq: number; last_ts: number; last_commit: { claim_id: string; commit_id: string } | null;
+  wanted: 'cancel' | 'pause' | null; first_claimed: boolean;
+  fields: Record<string, string>; generation: number; messages: string[]; events: { seq: number; text: string }[];
+  ledger: Record<string, LedgerEntry>; open_calls: readonly string[]; pending: readonly string[]; decided: string[];
+  inbox: InboxEntry[]; inbox_in: number; inbox_done: number; commands: string[];
+  holder: string; not_before: number; archived_seq: number; sealed: SealedRange | null; due_ms: number | null; held_ms: number | null; archive_ms: number | null; expires_ms: number | null;
+}
+
+export interface MemoryJob { readonly type: 'turn' | 'finish'; readonly run_id: string; readonly n: number; readonly front: number }
+
+export interface Data { sessions: Record<string, Session>; runs: Record<string, Run>; jobs: MemoryJob[]; keys: Record<string, { run_id: string; body_hash: string }>; feed: number }
