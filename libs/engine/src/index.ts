@@ -7,7 +7,7 @@ export type { ModelCall, ModelGateway, ModelOutcome } from './ports/model-gatewa
 export { StoreAway } from './ports/run-store.ts';
 export type {
   Append, AppendReply, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
-  LedgerWrite, ListRuns, Next, PumpReply, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, TurnStore,
+  LedgerWrite, ListRuns, Next, PumpReply, RestoredRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, TurnStore,
   WatchReply, WatchRequest,
 } from './ports/run-store.ts';
 export type { ToolCatalogue, ToolRun, ToolRunner, ToolRunResult } from './ports/tool-runner.ts';
@@ -20,5 +20,7 @@ export { HeldRuns } from './held-runs.ts';
 export { IncrementWriter, type IncrementOptions } from './increments.ts';
 export { LogGap, readLog, wholeLog, type LogDeps, type LogEntry } from './read-log.ts';
 export { foldLog, replayRun, type ReplayReport } from './replay-run.ts';
+export { LedgerOfLog } from './ledger-of-log.ts';
+export { restoreRuns, type RestoreDeps, type RestoreOptions, type RestoreSummary } from './restore.ts';
 export { runView, type RunView } from './run-view.ts';
 export { WarmRuns } from './warm-runs.ts';

@@ -276,8 +276,35 @@ export interface RunDirectory {
   now(): Promise<number>;
 }
 
-/** Background duties, for a worker's ticks. */
+/** A run as its archived log tells it. `events` follow the archive's last, and are not in it yet. */
+export interface RestoredRun {
+  readonly run_id: string;
+  readonly tenant: string;
+  readonly agent: string;
+  readonly tags: readonly string[];
+  readonly priority: number;
+  readonly session_id: string;
+  readonly status: RunStatus;
+  /** The next claim raises it further; 0 for a run that nobody has claimed. */
+  readonly epoch: number;
+  readonly archived_seq: number;
+  readonly events: readonly string[];
+  readonly last_ts: number;
+  readonly event_epoch: number;
+  /** The whole state, with `events`. */
+  readonly changes: StateChanges;
+  readonly ledger: readonly LedgerWrite[];
+  readonly open_calls: readonly string[];
+  readonly pending: readonly string[];
+  readonly job: { readonly type: 'now' } | { readonly type: 'none' } | { readonly type: 'at'; readonly due_ms: number };
+}
+
+/** Background duties, for a worker's ticks, and what is done when the store was lost. */
 export interface StoreUpkeep {
+  /** Puts a run back that the store does not have; one that it has is left as it is. Behind its session's run it waits for that. */
+  restore(run: RestoredRun): Promise<'restored' | 'exists'>;
+  /** A session has had this run; of several the newest counts as its last. */
+  restoreSession(session: { readonly session_id: string; readonly tenant: string; readonly last: string }): Promise<void>;
   /** At most `limit` entries of each kind, in one script. `grace_ms`: when to look again at a run that has a job. */
   pump(shard: number, options: { readonly limit: number; readonly grace_ms: number }): Promise<PumpReply>;
   /** Runs whose next archiving is due, at most `limit`; each is put off by `retry_ms`, so that a failure is tried again. */

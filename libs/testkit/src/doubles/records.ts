@@ -1,6 +1,6 @@
 /** What the store in memory keeps of a run, and of all of them. */
 import type { LedgerEntry, RunStatus } from '@treadle/core';
-import type { InboxEntry, SealedRange } from '@treadle/engine';
+import type { InboxEntry, RunStore, SealedRange } from '@treadle/engine';
 import type { Session } from './sessions.ts';
 
 export interface Run {
@@ -17,3 +17,18 @@ export interface Run {
 export interface MemoryJob { readonly type: 'turn' | 'finish'; readonly run_id: string; readonly n: number; readonly front: number }
 
 export interface Data { sessions: Record<string, Session>; runs: Record<string, Run>; jobs: MemoryJob[]; keys: Record<string, { run_id: string; body_hash: string }>; feed: number }
+
+export interface Protections { claimCheck: boolean; claimId: boolean; expectedSeq: boolean; inboxCheck: boolean }
+
+export interface MemoryRunStore extends RunStore {
+  /** The jobs that exist, in the order in which they would be delivered. */
+  jobs(): readonly MemoryJob[];
+  /** What the queue does when a handler is done. */
+  removeJob(job: Pick<MemoryJob, 'type' | 'run_id' | 'n'>): void;
+  passTime(ms: number): void;
+  /** Undoes the last `writes` steps that changed something. */
+  rollBack(writes: number): void;
+  /** How many steps have changed something. */
+  readonly writes: number;
+  readonly protections: Protections;
+}

@@ -8,31 +8,17 @@
 import { isEnded } from '@treadle/core';
 import type {
   Append, AppendReply, Claim, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, EventRange, InboxEntry, ListRuns,
-  PumpReply, RunSnapshot, RunStore, SealedRange, SendCommand, StoredState, WatchReply, WatchRequest,
+  PumpReply, RestoredRun, RunSnapshot, SealedRange, SendCommand, StoredState, WatchReply, WatchRequest,
 } from '@treadle/engine';
-import type { Data, MemoryJob, Run } from './records.ts';
+import type { Data, MemoryRunStore, Protections, Run } from './records.ts';
+import { restoredRecord } from './restored.ts';
 import { pageOfSessions, readSession, type Session } from './sessions.ts';
-
-export interface Protections { claimCheck: boolean; claimId: boolean; expectedSeq: boolean; inboxCheck: boolean }
 
 const inboxLimit = 1000;
 const graceMs = 10_000;
 const archiveEveryMs = 5000;
 
-export type { MemoryJob } from './records.ts';
-
-export interface MemoryRunStore extends RunStore {
-  /** The jobs that exist, in the order in which they would be delivered. */
-  jobs(): readonly MemoryJob[];
-  /** What the queue does when a handler is done. */
-  removeJob(job: Pick<MemoryJob, 'type' | 'run_id' | 'n'>): void;
-  passTime(ms: number): void;
-  /** Undoes the last `writes` steps that changed something. */
-  rollBack(writes: number): void;
-  /** How many steps have changed something. */
-  readonly writes: number;
-  readonly protections: Protections;
-}
+export type { MemoryJob, MemoryRunStore, Protections } from './records.ts';
 
 export function createMemoryRunStore(): MemoryRunStore {
   let data: Data = { sessions: {}, runs: {}, jobs: [], keys: {}, feed: 0 };
@@ -259,6 +245,19 @@ export function createMemoryRunStore(): MemoryRunStore {
     return { type: 'created', behind: null };
   }
 
+  function restore(restored: RestoredRun): 'restored' | 'exists' {
+    const { run_id, session_id, tenant } = restored;
+    if (run(run_id) !== undefined) return 'exists';
+    const session = data.sessions[session_id] ??= { tenant, queue: [], last: '', current: '' };
+    const behind = busyWith(session) !== null;
+    const record = restoredRecord(restored, { clockMs, graceMs, archiveEveryMs, behind });
+    data.runs[run_id] = record;
+    if (behind) session.queue.push(run_id);
+    else Object.assign(session, { last: session.current || session.last, current: run_id });
+    if (record.job_live) addJob('turn', run_id, record.job_n, record.epoch > 0 ? 1 : 1000 + record.priority);
+    return 'restored';
+  }
+
   function pump(limit: number, grace_ms: number): PumpReply {
     let woken = 0;
     let nudged = 0;
@@ -375,6 +374,11 @@ export function createMemoryRunStore(): MemoryRunStore {
       return { type: 'reserved' as const, run_id: key.run_id, body_hash: key.body_hash };
     }),
     now: () => Promise.resolve(clockMs),
+    restore: (restored) => step(() => restore(restored)),
+    restoreSession: ({ session_id, tenant, last }) => step(() => {
+      const session = data.sessions[session_id] ??= { tenant, queue: [], last: '', current: '' };
+      if (session.last < last) session.last = last;
+    }),
     pump: (_shard, options) => step(() => pump(options.limit, options.grace_ms)),
     dueForArchive: (_shard, options) => step(() => Object.entries(data.runs)
       .filter(([, record]) => record.archive_ms !== null && record.archive_ms <= clockMs).slice(0, options.limit)
