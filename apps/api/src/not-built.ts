@@ -10,7 +10,6 @@ export const notBuiltRoutes: readonly (readonly [method: 'GET' | 'POST' | 'PUT' 
   ['DELETE', '/v1/runs/:run_id', 'write'],
   ['GET', '/v1/runs/:run_id/tree', 'read'],
   ['POST', '/v1/runs/:run_id/approvals/:tool_use_id', 'write'],
-  ['POST', '/v1/runs/:run_id/fork', 'write'],
   ['GET', '/v1/chains/:name/canary', 'read'],
   ['PUT', '/v1/chains/:name/canary', 'admin'],
   ['GET', '/v1/breakers', 'read'],

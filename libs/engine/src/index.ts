@@ -14,6 +14,7 @@ export type { ToolCatalogue, ToolRun, ToolRunner, ToolRunResult } from './ports/
 export { archiveDue, archiveRun, SealedEventsMissing, type ArchiveDeps, type ArchiveOptions, type ArchivingRound } from './archive-run.ts';
 export { createRun, mintRunId, type CreateDeps, type CreateOptions, type NewRun } from './create-run.ts';
 export { executeTurn, type DeliveryLimits, type TurnDeps, type TurnOutcome } from './execute-turn.ts';
+export { forkPoint, type ForkPoint } from './fork-run.ts';
 export { finishRun } from './finish-run.ts';
 export { LogFollowers } from './follow-log.ts';
 export { HeldRuns } from './held-runs.ts';
