@@ -12,6 +12,7 @@ export type {
 } from './ports/run-store.ts';
 export type { ToolCatalogue, ToolRun, ToolRunner, ToolRunResult } from './ports/tool-runner.ts';
 export { archiveDue, archiveRun, SealedEventsMissing, type ArchiveDeps, type ArchiveOptions, type ArchivingRound } from './archive-run.ts';
+export { auditRun, type AuditResult } from './audit-run.ts';
 export { createRun, mintRunId, type CreateDeps, type CreateOptions, type NewRun } from './create-run.ts';
 export { executeTurn, type DeliveryLimits, type TurnDeps, type TurnOutcome } from './execute-turn.ts';
 export { forkPoint, type ForkPoint } from './fork-run.ts';
