@@ -36,7 +36,7 @@ test.each([
   ['another document', { document: { status: 'completed' } }, { result: 'different', fields: ['status'] }],
   ['another event', { events: (lines: string[]) => lines.map((line) => line.replace('"tags":[]', '"tags":["x"]')) }, { result: 'different', fields: ['tags'] }],
   ['a log that is cut', { events: (lines: string[]) => lines.slice(0, 4) }, { result: 'failed', problem: 'event 5 is missing' }],
-  ['a log that does not fold', { events: (lines: string[]) => lines.map((line) => line.replace('"old":"queued"', '"old":"paused"')) }, { result: 'failed', problem: 'move paused → running while queued' }],
+  ['a log that does not fold', { events: (lines: string[]) => lines.map((line) => line.replace('"old":"queued"', '"old":"paused"')) }, { result: 'failed', problem: 'INVARIANT_BROKEN: move paused → running while queued' }],
 ])('%s is found', async (_name, change, result) => {
   expect(await auditRun(await archivedRun(change), run_id)).toEqual(result);
 });

@@ -18,11 +18,12 @@ import { createMetrics, observeEvent, watchEventLoop, type Logger, type Metrics 
 import { createToolRunner, type OpenToolRunner } from '@treadle/tools';
 import type { Redis } from 'ioredis';
 import { uuidv7 } from 'uuidv7';
+import { createAudits, type Audits } from './audits.ts';
 import { measuredModels, measuredStore, measuredTools, measuredTurn } from './measured.ts';
 import { createTicks, type Ticks } from './ticks.ts';
 
 /** How often, ms. */
-const every = { watch: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000 } as const;
+const every = { watch: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000, audit: 15_000 } as const;
 /** When the pump looks again at a run that has a job, ms. */
 const graceMs = 10_000;
 
@@ -62,7 +63,8 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const tools = createToolRunner({ functions: functionTools(setup.config), mcpServers: mcpServers(setup.config), policies: toolPolicies(setup.config) });
   const held = new HeldRuns(store);
   const models = createModelGateway({ connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock });
-  const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics });
+  const audits = createAudits({ archive, metrics, logger });
+  const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, audits });
   const archiving = { store, archive, options: archiveOptions(settings) };
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
     concurrency: settings.workerConcurrency, leaseMs: settings.leaseMs, onError: seldom((error) => { logger.warn({ err: error }, 'queue'); }),
@@ -71,6 +73,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   });
   const ticks = createTicks((name, error) => { logger.warn({ err: error, duty: name }, 'a duty failed; it is tried again'); });
   addDuties(ticks, { settings, store, held, clock, archiving, metrics, redis });
+  ticks.add('audit', every.audit, () => audits.round());
   archive.check().catch((error: unknown) => { logger.warn({ err: error, archive: description }, 'the archive cannot be used; runs go on, and are archived when it can'); });
   logger.info({ archive: description, shards: settings.shards, concurrency: settings.workerConcurrency }, 'worker ready');
 
@@ -82,7 +85,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
 
 interface Parts {
   readonly store: RunStore; readonly clock: RedisClock; readonly archive: Archive; readonly tools: OpenToolRunner; readonly models: ReturnType<typeof createModelGateway>;
-  readonly held: HeldRuns; readonly metrics: Metrics;
+  readonly held: HeldRuns; readonly metrics: Metrics; readonly audits: Audits;
 }
 
 function connectionsOf(config: LoadedConfig) {
@@ -104,6 +107,7 @@ function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
       for (const event of events) {
         observeEvent(parts.metrics, event, contextOf(state));
         logEvent(setup.logger, event);
+        if (event.type === 'run_end') parts.audits.ended(event.run_id);
       }
     },
   };

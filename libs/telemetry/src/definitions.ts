@@ -35,6 +35,7 @@ export const metricDefinitions = {
   commitsFenced: { type: 'counter', name: 'treadle_commits_fenced_total', help: 'Writes refused because a newer claim exists.', labels: [] },
   turnsRedelivered: { type: 'counter', name: 'treadle_turns_redelivered_total', help: 'Turns begun again after a delivery that did not finish.', labels: [] },
   eventAppend: { type: 'histogram', name: 'treadle_event_append_seconds', help: 'From sending events to their durable acceptance.', labels: [], buckets: shortBuckets },
+  replayAudits: { type: 'counter', name: 'treadle_replay_audits_total', help: 'Archived logs of ended runs that were folded again: identical, different, failed.', labels: ['result'] },
   archiveSegments: { type: 'counter', name: 'treadle_archive_segments_total', help: 'Segments written: ok, failed.', labels: ['outcome'] },
   sseClients: { type: 'gauge', name: 'treadle_sse_clients', help: 'Open event streams.', labels: [] },
   eventLoopLag: { type: 'gauge', name: 'treadle_event_loop_lag_seconds', help: 'Event loop delay, 99th percentile of the last 5 s.', labels: [] },
