@@ -119,7 +119,7 @@ describe('what else is due in the archive', () => {
     const { run_id, append } = await runWith(w.store, extra);
     const end = { type: 'run_end', seq: extra + 3, status: 'cancelled', stop_reason: 'interrupted', ts: 1, run_id, turn_number: 0, epoch: 1 } satisfies RunEvent;
     await w.store.commit({ claim: { run_id, n: 1, epoch: 1, claim_id: 'c' }, expected_seq: extra + 2, commit_id: 'e', status: 'cancelled', events: [JSON.stringify(end)], last_ts: 1,
-      changes: { fields: {}, generation: 1, replaces: false, messages: [] }, ledger: [], open_calls: [], inbox_seen: 0, applies_inbox: false, next: { type: 'end' } });
+      changes: { fields: {}, generation: 1, replaces: false, messages: [] }, ledger: [], open_calls: [], pending: [], inbox_seen: 0, applies_inbox: false, next: { type: 'end' } });
     return { run_id, append };
   }
 

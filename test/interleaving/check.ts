@@ -81,7 +81,7 @@ function commandProblems(world: World, log: readonly RunEvent[]): string[] {
   const steers = log.flatMap((event) => event.type === 'steer' ? [event.content] : []);
   const wanted = world.accepted.flatMap((command) => command.type === 'steer' ? [command.text] : []);
   if (steers.join() !== wanted.join()) found.push(`steers ${wanted.join()} became ${steers.join()}`);
-  const pauses = log.filter((event) => event.type === 'state_change' && event.new === 'paused').length;
+  const pauses = log.filter((event) => event.type === 'state_change' && event.new === 'paused' && event.reason === 'requested').length;
   const asked = world.accepted.filter((command) => command.type === 'pause').length;
   if (pauses !== asked) found.push(`${asked} pauses became ${pauses}`);
   return found;

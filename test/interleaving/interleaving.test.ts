@@ -3,19 +3,9 @@
  * Each scenario plays one run of three turns (a read and a write, a write, an answer) to its end and checks all invariants.
  */
 import { describe, expect, test } from 'vitest';
-import { play, type Scenario, type Switches } from './play.ts';
+import { failures } from './failures.ts';
+import type { Scenario, Switches } from './play.ts';
 import { commandAtEachStep, crashAfterCrash, resends, rollBacks, twoZombies, zombieThatCrashes, zombieThenCrash } from './scenarios.ts';
-
-/** The first scenarios that violate something, with what they violate. */
-async function failures(scenarios: readonly Scenario[], switches: Switches = {}, enough = 1): Promise<string[]> {
-  const found: string[] = [];
-  for (const scenario of scenarios) {
-    const problems = await play(scenario, switches);
-    if (problems.length > 0) found.push(`${JSON.stringify(scenario)}: ${problems.join('; ')}`);
-    if (found.length >= enough) break;
-  }
-  return found;
-}
 
 describe('the invariants hold', () => {
   test.each([

@@ -1,7 +1,7 @@
 /**
  * Plays one scenario to the end of its run and says what was violated.
  */
-import type { Command } from '@treadle/core';
+import type { Command, PendingCall } from '@treadle/core';
 import { violations, type Loss } from './check.ts';
 import { runId, Worker, World, type Mutations, type Stop } from './world.ts';
 import type { Protections } from '@treadle/testkit';
@@ -94,9 +94,20 @@ async function finish(world: World, workers: Worker[]): Promise<string[]> {
 /** Time passes, and a person resumes what is paused. False when nothing came of it: a wake-up is lost. */
 async function wakeUp(world: World): Promise<boolean> {
   const snapshot = await world.store.read(runId);
-  if (snapshot?.status === 'paused') return world.send({ type: 'resume' });
+  if (snapshot?.status === 'paused') return giveWord(world, JSON.parse(snapshot.stored.fields['pending'] ?? '[]') as PendingCall[]);
   world.stage.passTime(5000);
   return (await world.store.pump(0, { limit: 10, grace_ms: 10_000 })).woken > 0;
+}
+
+/** A person knows what the outside world says; the first of two words counts. */
+async function giveWord(world: World, pending: readonly PendingCall[]): Promise<boolean> {
+  if (pending.length === 0) return world.send({ type: 'resume' });
+  const words = pending.flatMap(({ tool_use_id }) => {
+    const outcome = world.starts.some((start) => start.tool_use_id === tool_use_id) ? 'happened' as const : 'did_not_happen' as const;
+    return [outcome, 'happened' as const].map((each) => world.send({ type: 'outcome', tool_use_id, outcome: each, by: 'ann' }));
+  });
+  const taken = await Promise.all(words);
+  return taken.filter(Boolean).length === pending.length;
 }
 
 async function settled(delivery: Promise<unknown>): Promise<void> {

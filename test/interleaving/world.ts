@@ -26,6 +26,8 @@ export interface Mutations {
   readonly lateReply?: boolean;
   /** Nothing is written to the ledger. */
   readonly noLedger?: boolean;
+  /** No mutation: the tool that writes asks a person when in doubt. */
+  readonly asks?: boolean;
 }
 
 export interface Start { readonly tool: string; readonly tool_use_id: string; readonly key: string }
@@ -182,7 +184,7 @@ export class Worker {
         return Promise.resolve({ type: 'replied', reply: world.reply(request.messages) });
       }) },
       tools: {
-        catalogue: () => Promise.resolve({ tools: [testTool('look'), testTool('write', { effect: 'once', parallel: 'serial' })], problems: [] }),
+        catalogue: () => Promise.resolve({ tools: [testTool('look'), testTool('write', { effect: 'once', parallel: 'serial', ...(world.mutations.asks === true ? { on_unknown: 'ask' as const } : {}) })], problems: [] }),
         check: () => null,
         run: (run) => this.#gate(() => Promise.resolve(this.#carryOut(run))),
       },

@@ -1,5 +1,5 @@
 /** What the API is given, and how it may be set. */
-import type { AgentSpec } from '@treadle/core';
+import type { AgentSpec, ChainSpec } from '@treadle/core';
 import type { Clock, LogDeps, LogFollowers, Randomness, RunDirectory } from '@treadle/engine';
 import type { KeyTable } from './auth/keys.ts';
 import type { OpenStreams } from './events/open-streams.ts';
@@ -35,6 +35,8 @@ export interface ApiDeps {
   readonly clock: Clock;
   readonly random: Randomness;
   readonly agents: AgentCatalogue;
+  /** A chain of the configuration, for forks. */
+  readonly chains?: (name: string) => ChainSpec | null;
   /** Null: no authentication, everybody is tenant `default` with every scope. */
   readonly keys: KeyTable | null;
   readonly health: () => Promise<Health>;

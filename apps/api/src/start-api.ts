@@ -5,7 +5,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
-import { agentSpecOf, agentVersionOf, type LoadedConfig, type Settings } from '@treadle/config';
+import { agentSpecOf, agentVersionOf, chainSpecOf, type LoadedConfig, type Settings } from '@treadle/config';
 import { LogFollowers, shownWhenArchived, type RunStore } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { turnJobs } from '@treadle/queue';
@@ -77,7 +77,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
   const stopWatching = watchEventLoop(metrics);
 
   const deps: ApiDeps = {
-    store: readable, archive, followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), keys, logger,
+    store: readable, archive, followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, keys, logger,
     health: () => healthOf(redis), metrics: () => metrics.registry.metrics(), observe: {
       runCreated: (agent) => { metrics.runsCreated.inc({ agent }); }, sseClientOpened: () => { metrics.sseClients.inc(); }, sseClientGone: () => { metrics.sseClients.dec(); },
     },

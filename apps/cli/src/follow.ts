@@ -73,6 +73,7 @@ function lineOf(event: RunEvent): string | null {
     case 'context_truncated': return `  warn   ${event.model} counted ${event.counted_tokens} tokens of about ${event.estimated_tokens}`;
     case 'image_removed': return `  image  removed: ${event.reason}`;
     case 'run_updated': return `  update by ${event.by}`;
+    case 'outcome_resolved': return `  word   ${event.tool_use_id} ${event.decision.replaceAll('_', ' ')}, says ${event.by}`;
     case 'user_message':
     case 'assistant_text':
     case 'assistant_thinking':

@@ -18,11 +18,12 @@ import { createMetrics, observeEvent, watchEventLoop, type Logger, type Metrics 
 import { createToolRunner, type OpenToolRunner } from '@treadle/tools';
 import type { Redis } from 'ioredis';
 import { uuidv7 } from 'uuidv7';
+import { createAudits, type Audits } from './audits.ts';
 import { measuredModels, measuredStore, measuredTools, measuredTurn } from './measured.ts';
 import { createTicks, type Ticks } from './ticks.ts';
 
 /** How often, ms. */
-const every = { watch: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000, archiveBacklog: 2000 } as const;
+const every = { watch: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000, archiveBacklog: 2000, audit: 15_000 } as const;
 /** Runs that one look at the archive's backlog goes through, in one script. */
 const backlogLooks = 300;
 /** When the pump looks again at a run that has a job, ms. */
@@ -74,7 +75,8 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const { description } = opened;
   const held = new HeldRuns(store);
   const archiving: ArchiveDeps = { store, archive, options: archiveOptions(settings), observe: (outcome) => { metrics.archiveSegments.inc({ outcome }); } };
-  const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving });
+  const audits = createAudits({ archive, metrics, logger });
+  const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving, audits });
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
     concurrency: settings.workerConcurrency, leaseMs: settings.leaseMs, onError: seldom((error) => { logger.warn({ err: error }, 'queue'); }),
     onTaken: (waitedMs) => { metrics.queueWait.observe(waitedMs / 1000); },
@@ -82,6 +84,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   });
   const ticks = createTicks((name, error) => { logger.warn({ err: error, duty: name }, 'a duty failed; it is tried again'); });
   addDuties(ticks, { settings, store, held, clock, archiving, metrics, redis });
+  ticks.add('audit', every.audit, () => audits.round());
   archive.check().catch((error: unknown) => { logger.warn({ err: error, archive: description }, 'the archive cannot be used; runs go on, and are archived when it can'); });
   logger.info({ archive: description, shards: settings.shards, concurrency: settings.workerConcurrency }, 'worker ready');
 
@@ -91,7 +94,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   return { metrics, problems: async () => [...await problemsOf(redis), ...consumer.problems()], drain: (timeoutMs) => drain(pool, timeoutMs) };
 }
 
-interface Parts extends WorkerPorts { readonly clock: RedisClock; readonly held: HeldRuns; readonly metrics: Metrics; readonly archiving: ArchiveDeps }
+interface Parts extends WorkerPorts { readonly clock: RedisClock; readonly held: HeldRuns; readonly metrics: Metrics; readonly archiving: ArchiveDeps; readonly audits: Audits }
 
 function connectionsOf(config: LoadedConfig) {
   return Object.fromEntries(Object.entries(modelConnections(config)).map(([name, { api_key, ...connection }]) =>
@@ -111,6 +114,7 @@ function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
       for (const event of events) {
         observeEvent(parts.metrics, event, contextOf(state));
         logEvent(setup.logger, event);
+        if (event.type === 'run_end') parts.audits.ended(event.run_id);
       }
     },
   };

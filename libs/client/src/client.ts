@@ -92,6 +92,10 @@ export interface Client {
   update(id: string, change: RunChange, options?: CommandOptions): Promise<Run>;
   /** Of a run that has ended. Nobody can read it any more; asked again, it is answered as the first time. */
   remove(id: string): Promise<{ readonly id: string; readonly deleted_at: string }>;
+  /** An operator's word on a call in doubt; the model gets `content` as its result. The first word counts. */
+  resolve(id: string, tool_use_id: string, word: { readonly outcome: 'happened' | 'did_not_happen'; readonly content?: string }, options?: CommandOptions): Promise<Run>;
+  /** A new run from a point of this one's log; without an input the model is asked again what it was asked last. */
+  fork(id: string, from: { readonly after_seq: number; readonly input?: unknown; readonly chain?: string; readonly limits?: RunRequest['limits'] }, options?: CommandOptions): Promise<Run>;
   replay(id: string): Promise<{ readonly identical: boolean; readonly events: number; readonly differences: readonly unknown[] }>;
   /** Any other route of the API. */
   get(path: string): Promise<unknown>;
@@ -128,6 +132,8 @@ export function createClient(options: ClientOptions): Client {
     steer: (id, text, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/steer`, { ...keyed(command), body: { text } }),
     update: (id, change, command) => json('PATCH', `/v1/runs/${encodeURIComponent(id)}`, { ...keyed(command), body: change }),
     remove: (id) => json('DELETE', `/v1/runs/${encodeURIComponent(id)}`),
+    resolve: (id, call, word, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/ledger/${encodeURIComponent(call)}`, { ...keyed(command), body: word }),
+    fork: (id, from, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/fork`, { ...keyed(command), body: from }),
     replay: (id) => json('POST', `/v1/runs/${encodeURIComponent(id)}/replay`),
     get: (path) => json('GET', path),
     events: (id, follow = {}) => resuming(id, { send, after: follow.after ?? 0, signal: follow.signal, pauseMs: options.reconnectMs ?? 500, outageMs: options.outageMs ?? 60_000 }),

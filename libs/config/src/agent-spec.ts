@@ -1,6 +1,6 @@
 /** What a run is pinned to when it is created: made here from the configuration, without secrets and addresses. */
 import { createHash } from 'node:crypto';
-import { canonicalJson, limitNames, mostOf, type AgentLimits, type AgentSpec, type LimitName, type LimitRange, type Limits, type ModelSpec } from '@treadle/core';
+import { canonicalJson, limitNames, mostOf, type AgentLimits, type AgentSpec, type ChainSpec, type LimitName, type LimitRange, type Limits, type ModelSpec } from '@treadle/core';
 import type { LoadedConfig } from './load.ts';
 import { nameOf } from './schema/answers.ts';
 import type { AgentConfig } from './schema/config.ts';
@@ -10,12 +10,17 @@ import { unsetLimit, type LimitsConfig } from './schema/limits.ts';
 export function agentSpecOf(config: LoadedConfig, agentName: string): AgentSpec | undefined {
   const agent = Object.hasOwn(config.agents, agentName) ? config.agents[agentName] : undefined;
   if (agent === undefined) return undefined;
-  const models = (config.chains[agent.chain]?.models ?? []).map((name) => modelSpec(config, name));
   return {
-    name: agentName, soul: agent.soul ?? null, instructions: agent.instructions, chain: { name: agent.chain, models },
+    name: agentName, soul: agent.soul ?? null, instructions: agent.instructions, chain: chainSpecOf(config, agent.chain) ?? { name: agent.chain, models: [] },
     tools: agent.tools, limits: limitsOf(agent), protocol: agent.protocol,
     validators: agent.validators.map(validatorSpec), stop_hooks: agent.stop_hooks.map(hookSpec),
   };
+}
+
+/** A chain with its models, or undefined where none has that name. */
+export function chainSpecOf(config: LoadedConfig, name: string): ChainSpec | undefined {
+  const chain = Object.hasOwn(config.chains, name) ? config.chains[name] : undefined;
+  return chain === undefined ? undefined : { name, models: chain.models.map((each) => modelSpec(config, each)) };
 }
 
 /** Names one spec for ever: the hash of its canonical JSON, so that the order of keys in a file does not matter. */

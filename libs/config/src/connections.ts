@@ -1,5 +1,5 @@
 /** What the worker needs and a run must not hold: addresses, keys, programs, functions. Found again by name. */
-import type { EffectClass, ParallelClass } from '@treadle/core';
+import type { EffectClass, OnUnknown, ParallelClass } from '@treadle/core';
 import type { FunctionTool } from './define-tool.ts';
 import type { LoadedConfig } from './load.ts';
 import type { CheckFunction, DecideFunction } from './schema/answers.ts';
@@ -26,6 +26,7 @@ export interface ToolPolicy {
   readonly parallel?: ParallelClass;
   readonly effect?: EffectClass;
   readonly timeout_ms?: number;
+  readonly on_unknown?: OnUnknown;
   /** Identical calls in a row are no loop. */
   readonly polling?: boolean;
 }
@@ -46,9 +47,9 @@ export function mcpServers(config: LoadedConfig): Readonly<Record<string, McpSer
 
 /** By name or pattern of the tool. */
 export function toolPolicies(config: LoadedConfig): Readonly<Record<string, ToolPolicy>> {
-  return mapValues(config.tools, ({ parallel, effect, timeout_ms, polling }) => ({
+  return mapValues(config.tools, ({ parallel, effect, timeout_ms, on_unknown, polling }) => ({
     ...(parallel === undefined ? {} : { parallel }), ...(effect === undefined ? {} : { effect }), ...(timeout_ms === undefined ? {} : { timeout_ms }),
-    ...(polling === undefined ? {} : { polling }),
+    ...(on_unknown === undefined ? {} : { on_unknown }), ...(polling === undefined ? {} : { polling }),
   }));
 }
 

@@ -92,7 +92,7 @@ describe('what belongs to later releases', () => {
       chains: { default: { models: ['small'], canary: { model: 'cloud' } } },
       mcp_servers: { web: { url: 'https://example.org/mcp', headers: { authorization: 'x' } } },
       http_tools: { lookup: { url: 'https://example.org' } },
-      tools: { 'files/write_file': { approval: 'always', on_unknown: 'ask', path_args: ['path'], roots: ['./w'], max_total_ms: 5, approval_timeout_s: 9, on_approval_timeout: 'allow' } },
+      tools: { 'files/write_file': { approval: 'always', path_args: ['path'], roots: ['./w'], max_total_ms: 5, approval_timeout_s: 9, on_approval_timeout: 'allow' } },
       egress: { allow: ['http://127.0.0.1:1'] },
       tenants: { default: { max_concurrent_runs: 4, weight: 2 } },
       agents: {
@@ -109,7 +109,7 @@ describe('what belongs to later releases', () => {
       'models.cloud.rates', 'models.small.credential_strategy', 'models.small.credentials', 'models.small.rates',
       'tenants.default.max_concurrent_runs', 'tenants.default.weight',
       'tools.files/write_file.approval', 'tools.files/write_file.approval_timeout_s', 'tools.files/write_file.max_total_ms',
-      'tools.files/write_file.on_approval_timeout', 'tools.files/write_file.on_unknown', 'tools.files/write_file.path_args',
+      'tools.files/write_file.on_approval_timeout', 'tools.files/write_file.path_args',
       'tools.files/write_file.roots',
     ]);
     for (const [path, problem] of Object.entries(problems)) expect(problem, path).toContain('not supported yet');

@@ -59,6 +59,9 @@ export type EffectClass = 'read' | 'idempotent' | 'once';
 /** What may run beside it: other parallel ones, other paths, nothing. */
 export type ParallelClass = 'parallel' | 'path' | 'serial';
 
+/** Who speaks when nobody knows whether a call happened: the host tells the model so, or the run waits for a person. */
+export type OnUnknown = 'report' | 'ask';
+
 /** A tool as the run knows it from its first claim on; the definition does not change under a run. */
 export interface ToolDefinition {
   /** `server/tool` for MCP, the plain name for functions. */
@@ -73,6 +76,8 @@ export interface ToolDefinition {
   readonly timeout_ms: number;
   /** Asked again and again on purpose: identical calls are no loop. */
   readonly polling?: boolean;
+  /** Absent: `report`. */
+  readonly on_unknown?: OnUnknown;
   /** `sha256:` and the hash of what the model is shown of it. */
   readonly hash: string;
 }

@@ -1,7 +1,7 @@
 /**
  * What people and other runs may ask of a live run. Accepted in order through its inbox, applied by the next decision.
  */
-import type { EventBody } from './events.ts';
+import type { EventBody, OutcomeWord } from './events.ts';
 import type { Limits } from './limits.ts';
 import type { Content } from './message.ts';
 import { wellFormed } from './well-formed.ts';
@@ -11,7 +11,11 @@ export type Command =
   | { readonly type: 'pause' }
   | { readonly type: 'resume'; readonly input?: Content }
   | { readonly type: 'steer'; readonly text: string }
-  | { readonly type: 'update'; readonly limits?: Partial<Limits>; readonly metadata?: Readonly<Record<string, unknown>>; readonly tags?: readonly string[]; readonly by: string };
+  | { readonly type: 'update'; readonly limits?: Partial<Limits>; readonly metadata?: Readonly<Record<string, unknown>>; readonly tags?: readonly string[]; readonly by: string }
+  | OutcomeCommand;
+
+/** A word on a call in doubt, and what the model is told of it. */
+export interface OutcomeCommand { readonly type: 'outcome'; readonly tool_use_id: string; readonly outcome: OutcomeWord; readonly content?: string; readonly by: string }
 
 export type CommandType = Command['type'];
 
@@ -21,6 +25,7 @@ export interface Wishes {
   /** A pause that no later resume has taken back. */
   readonly pause: boolean;
   readonly resume: boolean;
+  readonly words: readonly OutcomeCommand[];
   /** Facts that hold whatever is decided beside them. */
   readonly events: readonly EventBody[];
 }
@@ -29,6 +34,7 @@ export function wishesOf(commands: readonly Command[]): Wishes {
   let cancel = false;
   let pause = false;
   let resume = false;
+  const words: OutcomeCommand[] = [];
   const events: EventBody[] = [];
   for (const command of commands) {
     switch (command.type) {
@@ -45,7 +51,8 @@ export function wishesOf(commands: readonly Command[]): Wishes {
         break;
       }
       case 'steer': events.push({ type: 'steer', content: command.text.toWellFormed() }); break;
+      case 'outcome': words.push(command); break;
     }
   }
-  return { cancel, pause, resume, events };
+  return { cancel, pause, resume, words, events };
 }

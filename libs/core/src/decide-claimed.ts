@@ -1,11 +1,12 @@
 /**
  * A delivery has taken the run: what an earlier one left behind is in the state, and tells where to go on.
  */
-import { wishesOf } from './command.ts';
+import { wishesOf, type Wishes } from './command.ts';
 import { finishAnswer } from './decide-answer.ts';
 import { callModel } from './decide-call.ts';
 import { boundedHistory } from './history.ts';
 import { lookAhead } from './codec.ts';
+import { resolved, unresolved } from './doubt.ts';
 import { closingResults, endRun, turnEnd, type EndOptions } from './ending.ts';
 import type { EventBody } from './events.ts';
 import { limitDue } from './limit-due.ts';
@@ -15,13 +16,16 @@ import type { Decision, TurnClaimed } from './turn-input.ts';
 
 export function decideClaimed(state: RunState, input: TurnClaimed): Decision {
   const wishes = wishesOf(input.commands);
-  const closing: EndOptions = { elapsed_s: 0, turn_open: state.turn_open, before: [...wishes.events, ...closingResults(state, input.begun)] };
+  const words = resolved(state, wishes.words);
+  const told = lookAhead(state, words);
+  const closing: EndOptions = { elapsed_s: 0, turn_open: state.turn_open, before: [...words, ...wishes.events, ...closingResults(told, input.begun)] };
   if (wishes.cancel) return endRun(state, 'interrupted', closing);
-  if (state.status === 'paused' && !wishes.resume) return { events: wishes.events, effect: { type: 'pause' } };
+  const resumes = wishes.resume || (state.pause_reason === 'outcome' && words.length > 0 && told.pending.length === 0);
+  if (state.status === 'paused' && !resumes) return stayPaused(told, wishes, words);
   if (input.deliveries > input.poison_limit) return endRun(state, 'poisoned', closing);
   if (input.nudges > input.nudge_limit) return endRun(state, 'infrastructure', closing);
 
-  const events: EventBody[] = [...wishes.events];
+  const events: EventBody[] = [...words, ...unresolved(told.pending, input.begun), ...wishes.events];
   if (state.status !== 'running') {
     events.unshift({ type: 'state_change', old: state.status, new: 'running', reason: state.status === 'paused' ? 'resumed' : 'claimed' });
   }
@@ -36,6 +40,13 @@ export function decideClaimed(state: RunState, input: TurnClaimed): Decision {
     return behind(events, endRun(now, 'session_timeout', { ...closing, before }));
   }
   return behind(events, state.turn_open ? takeOver(now, input) : newTurn(now, input));
+}
+
+/** A pause that a person asks for while the run waits for a word outlasts the word. */
+function stayPaused(told: RunState, wishes: Wishes, words: readonly EventBody[]): Decision {
+  const events = [...words, ...wishes.events];
+  if (!wishes.pause || told.pause_reason === 'requested') return { events, effect: { type: 'pause' } };
+  return pause([...events, { type: 'state_change', old: 'paused', new: 'running', reason: 'resumed' }], 0, { reason: 'requested', pending: told.pending });
 }
 
 function behind(events: readonly EventBody[], decision: Decision): Decision {

@@ -3,6 +3,7 @@
  */
 import { wishesOf } from './command.ts';
 import { lookAhead } from './codec.ts';
+import { asked } from './doubt.ts';
 import { closingResults, endRun, turnEnd } from './ending.ts';
 import type { EventBody } from './events.ts';
 import { repetitions } from './fingerprint.ts';
@@ -17,11 +18,13 @@ export function decideSettled(state: RunState, input: ToolCallsSettled): Decisio
   if (wishes.cancel) return endRun(state, 'interrupted', { ...end, before: closing });
   if (input.timed_out !== null) return endRun(state, input.timed_out, { ...end, before: closing });
 
-  const fresh = new Set(input.results.map((result) => result.tool_use_id));
+  const pending = asked(state, input.results);
+  const fresh = new Set(input.results.map((result) => result.tool_use_id).filter((id) => !pending.some((call) => call.tool_use_id === id)));
   const rest = state.calls.filter((call) => !call.settled && !fresh.has(call.tool_use_id));
   if (rest.length > 0) {
     const settled = closingResults({ ...state, calls: state.calls.filter((call) => fresh.has(call.tool_use_id)) }, input.results);
     const events = [...settled, ...wishes.events];
+    if (pending.length > 0) return pause(events, input.elapsed_s, { reason: wishes.pause ? 'requested' : 'outcome', pending });
     return wishes.pause ? pause(events, input.elapsed_s) : { events, effect: { type: 'settle_tool_calls' } };
   }
   if (state.invalid_calls >= state.limits.invalid_call_limit) return endRun(state, 'invalid_tool_calls', { ...end, before: closing });

@@ -57,6 +57,32 @@ export interface StateChange {
   readonly reason: StopReason | PauseReason | 'claimed' | 'resumed';
   /** Seconds that a claim has used of a turn which a pause leaves open. */
   readonly active_s?: number;
+  /** What a paused run waits for, where it waits for somebody's word. */
+  readonly pending?: readonly PendingCall[];
+}
+
+/** A call that waits for a person. */
+export interface PendingCall {
+  readonly kind: 'outcome';
+  readonly tool_use_id: string;
+  readonly tool_name: string;
+  readonly tool_input: Readonly<Record<string, unknown>>;
+  /** ISO 8601; null waits for ever. */
+  readonly expires_at: string | null;
+}
+
+/** What a person says of a call in doubt. */
+export type OutcomeWord = 'happened' | 'did_not_happen';
+
+/** A person's word on a call in doubt; the call's result follows. */
+export interface OutcomeResolved {
+  readonly type: 'outcome_resolved';
+  readonly tool_use_id: string;
+  /** Of the call's name and input. */
+  readonly digest: string;
+  readonly decision: OutcomeWord;
+  readonly by: string;
+  readonly reason: string | null;
 }
 
 export interface TurnStart { readonly type: 'turn_start'; readonly attempt: number; readonly worker: string }
@@ -206,7 +232,7 @@ export interface RunEnd { readonly type: 'run_end'; readonly status: EndStatus; 
 export type EventBody =
   | RunCreated | UserMessage | StateChange | TurnStart | ModelRequested | AssistantText | AssistantThinking | ToolUse
   | ToolResult | MaxIterations | ToolsChanged | ErrorEvent | Steered | FinalResponse | TurnEnd | RunEnd
-  | ValidationFailed | Compaction | HistoryRepaired | ContextTruncated | ImageRemoved | HookSpoke | RunUpdated | SessionHistory;
+  | ValidationFailed | Compaction | HistoryRepaired | ContextTruncated | ImageRemoved | HookSpoke | RunUpdated | SessionHistory | OutcomeResolved;
 
 export type EventType = EventBody['type'];
 export type RunEvent = EventBody & Envelope;
@@ -215,5 +241,5 @@ export type RunEvent = EventBody & Envelope;
 export const eventTypes = Object.keys({
   run_created: 1, user_message: 1, state_change: 1, turn_start: 1, model_request: 1, assistant_text: 1, assistant_thinking: 1,
   tool_use: 1, tool_result: 1, max_iterations: 1, tools_changed: 1, error: 1, steer: 1, final_response: 1, turn_end: 1, run_end: 1,
-  validation_error: 1, compaction: 1, history_repaired: 1, context_truncated: 1, image_removed: 1, stop_hook: 1, run_updated: 1, session_history: 1,
+  validation_error: 1, compaction: 1, history_repaired: 1, context_truncated: 1, image_removed: 1, stop_hook: 1, run_updated: 1, session_history: 1, outcome_resolved: 1,
 } satisfies Record<EventType, 1>) as EventType[];

@@ -44,7 +44,7 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
     case 'assistant_text': return event.is_final ? { ...replied(state, event.seq, { text: event.content }), ...spent(state, event.usage) } : {};
     case 'assistant_thinking': return replied(state, event.seq, { thinking: event.content, provider_data: event.provider_data ?? null });
     case 'tool_use': return { ...called(state, event), ...spent(state, event.usage) };
-    case 'tool_result': return settled(state, event);
+    case 'tool_result': return { ...settled(state, event), pending: state.pending.length === 0 ? state.pending : state.pending.filter((call) => call.tool_use_id !== event.tool_use_id) };
     case 'max_iterations': return {
       partial: { iterations: event.iterations, last_action_summary: event.last_action_summary, state: event.state, summary: event.summary },
       usage: event.usage === undefined ? state.usage : addUsage(state.usage, event.usage) };
@@ -58,7 +58,7 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
     case 'history_repaired': return edited(state, event);
     case 'image_removed': return edited(state, event);
     case 'session_history': return withHistory(state, event);
-    case 'context_truncated': return {};
+    case 'context_truncated': case 'outcome_resolved': return {};
     case 'run_updated': return updated(state, event);
     case 'final_response': return { answer: event.text, output: event.output ?? null, checks: event.checks ?? [], candidate: null, pieces: '' };
     case 'turn_end': return turnEnded(state, event);
@@ -91,6 +91,7 @@ function moved(state: RunState, event: StateChange & { ts: number }): Partial<Ru
     active_s: state.active_s + (event.active_s ?? 0),
     started_at: state.started_at ?? (event.new === 'running' ? event.ts : null),
     pause_reason: event.new === 'paused' ? (event.reason as PauseReason) : null,
+    pending: event.new === 'paused' ? event.pending ?? [] : [],
     stop_reason: isEnded(event.new) ? (event.reason as RunState['stop_reason']) : null,
   };
 }

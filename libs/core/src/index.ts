@@ -1,16 +1,17 @@
 export { assertNever, InvariantBroken } from './assert-never.ts';
-export type { AgentSpec, ChainSpec, EffectClass, HookDecision, HookSpec, ModelSpec, ParallelClass, ToolDefinition, ValidatorSpec } from './agent-spec.ts';
+export type { AgentSpec, ChainSpec, EffectClass, HookDecision, HookSpec, ModelSpec, OnUnknown, ParallelClass, ToolDefinition, ValidatorSpec } from './agent-spec.ts';
 export { canonicalJson } from './canonical-json.ts';
 export { decodeEvent, encodeEvent, restoreState, stamp, stateChanges, type StateChanges, type StateFields } from './codec.ts';
-export { wishesOf, type Command, type CommandType, type Wishes } from './command.ts';
+export { wishesOf, type Command, type CommandType, type OutcomeCommand, type Wishes } from './command.ts';
 export { actionPrompt, parseAction, type Action } from './action.ts';
 export { compactionLevels } from './compaction.ts';
 export { joinPieces } from './continuation.ts';
 export { decide } from './decide.ts';
 export { answerIn, answerOf } from './decide-answer.ts';
 export { interpreted } from './decide-replied.ts';
+export { asked } from './doubt.ts';
 export { errorMeanings, errorTypes, type ErrorType } from './error-type.ts';
-export { eventTypes, type CompactionLevel, type EventBody, type EventType, type RunEvent, type ToolResult, type UnusualOutcome } from './events.ts';
+export { eventTypes, type CompactionLevel, type EventBody, type EventType, type OutcomeWord, type PendingCall, type RunEvent, type ToolResult, type UnusualOutcome } from './events.ts';
 export { evolve, fold } from './evolve.ts';
 export { idIn, isId, shardOf, type IdKind } from './ids.ts';
 export {

@@ -32,7 +32,7 @@ const created: EventBody = {
   },
 };
 const tools = ['look', 'write'].map((name) => ({
-  name, wire_name: name, description: '', input_schema: {}, effect: 'once' as const, parallel: name === 'look' ? 'parallel' as const : 'serial' as const, timeout_ms: 1, hash: name }));
+  name, wire_name: name, description: '', input_schema: {}, effect: 'once' as const, parallel: name === 'look' ? 'parallel' as const : 'serial' as const, timeout_ms: 1, hash: name, on_unknown: 'ask' as const }));
 
 /** Null, but for one time in `of`. */
 function seldom<T>(of: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | null> {
@@ -47,6 +47,8 @@ const call: fc.Arbitrary<ReplyCall> = fc.record({
 const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ type: 'cancel' as const }) }, { weight: 3, arbitrary: fc.constant({ type: 'pause' as const }) },
   { weight: 3, arbitrary: text.map((words) => ({ type: 'steer' as const, text: words })) },
+  { weight: 4, arbitrary: fc.record({ id: fc.constantFrom('x', 'call_t1_0', 'call_t2_0'), happened: fc.boolean(), content: text })
+    .map(({ id, happened, content }) => ({ type: 'outcome' as const, tool_use_id: id, outcome: happened ? 'happened' as const : 'did_not_happen' as const, content, by: 'p' })) },
   { weight: 6, arbitrary: seldom(2, text).map((input) => ({ type: 'resume' as const, ...(input === null ? {} : { input }) })) });
 
 /** One thing that happens; what does not fit the moment is skipped. */
@@ -57,6 +59,7 @@ const happening = fc.record({
   fails: seldom(6, fc.constantFrom(...errorTypes)),
   reply: fc.record({ text, thinking: text, calls: fc.oneof({ weight: 1, arbitrary: fc.constant([]) }, { weight: 5, arbitrary: fc.array(call, { minLength: 1, maxLength: 3 }) }), length: fc.integer({ min: 0, max: 30 }).map((n) => n === 0) }),
   settled: fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }),
+  unknown: fc.integer({ min: 0, max: 4 }).map((n) => n === 0),
   content: text,
   timedOut: seldom(30, fc.constantFrom('turn_timeout' as const, 'session_timeout' as const)),
 });
@@ -101,7 +104,7 @@ function claimed(state: RunState, now: Happening): TurnInput {
 
 function results(state: RunState, now: Happening) {
   return state.calls.filter((each) => !each.settled).filter((_, index) => now.settled[index] ?? false)
-    .map((each) => ({ tool_use_id: each.tool_use_id, content: now.content.toWellFormed(), is_error: false, duration: 0 }));
+    .map((each) => ({ tool_use_id: each.tool_use_id, content: now.content.toWellFormed(), is_error: false, duration: 0, ...(now.unknown ? { outcome: 'unknown' as const } : {}) }));
 }
 
 function answer(state: RunState, decision: Decision, now: Happening): TurnInput {

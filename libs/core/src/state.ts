@@ -5,7 +5,7 @@
  */
 import type { AgentSpec, ParallelClass, ToolDefinition } from './agent-spec.ts';
 import type { ErrorType } from './error-type.ts';
-import type { Check } from './events.ts';
+import type { Check, PendingCall } from './events.ts';
 import { errorWindowTurns } from './fingerprint.ts';
 import { defaultLimits, type Limits } from './limits.ts';
 import type { KeptMessage, Transcript } from './message.ts';
@@ -67,6 +67,8 @@ export interface RunState {
   readonly status: RunStatus;
   readonly stop_reason: StopReason | null;
   readonly pause_reason: PauseReason | null;
+  /** Calls that a paused run waits for somebody's word on. */
+  readonly pending: readonly PendingCall[];
   readonly answer: string | null;
   /** The answer parsed, where a schema asked for one. */
   readonly output: unknown;
@@ -140,7 +142,7 @@ export const initialState: RunState = {
   fold_version: 1, last_seq: 0, last_ts: 0, epoch: 0,
   run_id: '', session_id: '', parent_run_id: null, forked_from: null, tenant: '', agent: '', agent_version: '', spec: null,
   limits: defaultLimits, metadata: {}, tags: [], priority: 50, run_at: null, created_at: 0, started_at: null, ended_at: null,
-  status: 'queued', stop_reason: null, pause_reason: null, answer: null, output: null, checks: [], partial: null, error: null,
+  status: 'queued', stop_reason: null, pause_reason: null, pending: [], answer: null, output: null, checks: [], partial: null, error: null,
   tools: null, turn_number: 0, attempt: 0, turn_open: false, calls: [], waiting_messages: [], candidate: null,
   pieces: '', continuations: 0, output_room: 1, output_caps: {}, extra_turns: 0, retries: 0, call_prints: [], loop_noted: false, error_prints: [],
   compact_next: null, reactive_tried: false, calibration: {}, image_side: null, history_from: null, estimated_tokens: 0,

@@ -1,8 +1,8 @@
 /**
- * Accepting a run: its first two events, folded and written with its first job in one step.
+ * Accepting a run: its first events, folded and written with its first job in one step.
  * A request answered `too_late` or by an exception from a store that was not reached does not happen afterwards.
  */
-import { encodeEvent, evolve, idIn, initialState, stamp, stateChanges, wellFormed, type AgentSpec, type Content, type EventBody, type Limits, type RunState } from '@treadle/core';
+import { encodeEvent, evolve, idIn, initialState, stamp, stateChanges, wellFormed, type AgentSpec, type Content, type EventBody, type Limits, type Message, type RunState } from '@treadle/core';
 import type { Clock, Randomness } from './ports/clock.ts';
 import type { CreateReply, RunDirectory } from './ports/run-store.ts';
 
@@ -11,7 +11,10 @@ export interface NewRun {
   readonly spec: AgentSpec;
   readonly agent_version: string;
   readonly limits: Limits;
-  readonly input: Content;
+  /** Null only for a fork, which may have nothing new to say. */
+  readonly input: Content | null;
+  /** What was said before, up to the point of the run that this one goes on from. */
+  readonly fork?: { readonly from_run_id: string; readonly messages: readonly Message[] };
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly tags: readonly string[];
   /** 1 (first) to 100. */
@@ -51,11 +54,12 @@ export async function createRun(deps: CreateDeps, run: NewRun, options: CreateOp
   const bodies: EventBody[] = [
     {
       type: 'run_created', agent: run.spec.name, agent_version: run.agent_version, agent_spec: run.spec, session_id, parent_run_id: null,
-      forked_from: null, tenant: run.tenant, limits: run.limits, chain: run.spec.chain.name, tools: run.spec.tools, metadata: run.metadata,
+      forked_from: run.fork?.from_run_id ?? null, tenant: run.tenant, limits: run.limits, chain: run.spec.chain.name, tools: run.spec.tools, metadata: run.metadata,
       tags: run.tags, priority: run.priority, run_at: run.run_at,
       concurrency_key: null, start_within_s: null, webhook: null, schedule_id: null, history: null,
     },
-    { type: 'user_message', content: wellFormed(run.input) },
+    ...(run.fork === undefined || run.fork.messages.length === 0 ? [] : [{ type: 'session_history' as const, generation: 2, ...run.fork }]),
+    ...(run.input === null ? [] : [{ type: 'user_message' as const, content: wellFormed(run.input) }]),
   ];
   let state: RunState = { ...initialState, run_id: options.run_id };
   const events = bodies.map((body) => {

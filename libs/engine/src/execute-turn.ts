@@ -7,7 +7,7 @@
  * E4  Any delivery at any time is harmless and makes progress: what is there is read from the claim, never remembered.
  * E5  Nothing here sleeps to wait: a wait is a commit that ends the delivery.
  */
-import { answerIn, answerOf, assertNever, decide, initialState, interpreted, noJudgement, restoreState, specOf, turnTimeoutOf, type Decision, type Judgement, type Message, type RunState, type TurnInput } from '@treadle/core';
+import { answerIn, answerOf, asked, assertNever, decide, initialState, interpreted, noJudgement, restoreState, specOf, turnTimeoutOf, type Decision, type Judgement, type Message, type RunState, type ToolCallsSettled, type TurnInput } from '@treadle/core';
 import { putOffUntilArchived, type ArchiveFirst } from './archive-first.ts';
 import { callModel, summarise } from './call-model.ts';
 import type { HeldRuns } from './held-runs.ts';
@@ -119,7 +119,7 @@ async function loop(deps: TurnDeps, held: Held, timer: TurnTimer): Promise<TurnO
   for (;;) {
     if (hold.left !== null) return leave(deps, hold);
     // A pause between two groups leaves no call running alone.
-    while (input.type === 'tool_calls_settled' && calls.running && hold.commands.some((command) => command.type === 'pause')) input = await calls.rest(input.results);
+    while (input.type === 'tool_calls_settled' && calls.running && willPause(hold, input)) input = await calls.rest(input.results);
     if (hold.left !== null) return leave(deps, hold);
     // From here to the write nothing may be awaited: the write says which commands the decision has seen.
     const decision = decide(hold.state, { ...input, commands: hold.commands } as TurnInput);
@@ -130,6 +130,10 @@ async function loop(deps: TurnDeps, held: Held, timer: TurnTimer): Promise<TurnO
     if (next === null) return 'done';
     input = next;
   }
+}
+
+function willPause(hold: RunHold, input: ToolCallsSettled): boolean {
+  return hold.commands.some((command) => command.type === 'pause') || asked(hold.state, input.results).length > 0;
 }
 
 /** The job is never completed here: if it is still ours, it is the only one that the run has. */

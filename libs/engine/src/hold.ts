@@ -133,6 +133,7 @@ export class RunHold {
         claim: this.claim, expected_seq: this.#state.last_seq, commit_id: this.#deps.random.uuid(), status: after.status,
         events: events.map(encodeEvent), last_ts: after.last_ts, changes: stateChanges(this.#state, after), ledger: extra.ledger,
         open_calls: after.calls.filter((call) => !call.settled).map((call) => call.tool_use_id),
+        pending: after.pending.map((call) => call.tool_use_id),
         inbox_seen: seen, applies_inbox: extra.decided, took_over: this.tookOver, next,
       });
       if (reply.type !== 'committed') this.#deps.warm.drop(this.claim.run_id);

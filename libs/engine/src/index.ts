@@ -7,14 +7,16 @@ export type { ModelCall, ModelGateway, ModelOutcome } from './ports/model-gatewa
 export { StoreAway } from './ports/run-store.ts';
 export type {
   Append, AppendReply, ArchiveDuty, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
-  LedgerWrite, ListRuns, Next, PumpReply, RemoveReply, RemoveRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, TurnStore,
+  LedgerWrite, ListRuns, Next, PumpReply, RemoveReply, RemoveRun, RestoredRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, TurnStore,
   WatchReply, WatchRequest,
 } from './ports/run-store.ts';
 export type { ToolCatalogue, ToolRun, ToolRunner, ToolRunResult } from './ports/tool-runner.ts';
 export { archiveDue, archiveRun, DutyRefused, SealedEventsMissing, type ArchiveDeps, type ArchiveOptions, type ArchivingRound } from './archive-run.ts';
 export { archiveFirst, type ArchiveFirst } from './archive-first.ts';
+export { auditRun, type AuditResult } from './audit-run.ts';
 export { createRun, mintRunId, type CreateDeps, type CreateOptions, type NewRun } from './create-run.ts';
 export { executeTurn, type DeliveryLimits, type TurnDeps, type TurnOutcome } from './execute-turn.ts';
+export { forkPoint, type ForkPoint } from './fork-run.ts';
 export { finishRun } from './finish-run.ts';
 export { LogFollowers } from './follow-log.ts';
 export { HeldRuns } from './held-runs.ts';
@@ -22,6 +24,8 @@ export { Quarantine } from './quarantine.ts';
 export { IncrementWriter, noIncrements, type IncrementOptions } from './increments.ts';
 export { LogGap, readLog, wholeLog, type LogDeps, type LogEntry } from './read-log.ts';
 export { foldLog, replayRun, type ReplayReport } from './replay-run.ts';
+export { LedgerOfLog } from './ledger-of-log.ts';
+export { restoreRuns, type RestoreDeps, type RestoreOptions, type RestoreSummary } from './restore.ts';
 export { runView, type RunView } from './run-view.ts';
 export { shownWhenArchived } from './shown-when-archived.ts';
 export { WarmRuns } from './warm-runs.ts';

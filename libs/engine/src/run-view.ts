@@ -11,7 +11,7 @@ export function runView(state: RunState, archived_seq: number): RunView {
     agent: state.agent, agent_version: state.agent_version, chain: specOf(state).chain.name,
     status: state.status, stop_reason: state.stop_reason, pause_reason: state.pause_reason, resumes_at: null,
     answer: state.answer, output: state.output, checks: state.checks, turn_number: state.turn_number, tool_calls: state.tool_calls,
-    usage: state.usage, model: state.model, recoveries: state.recoveries, pending: [],
+    usage: state.usage, model: state.model, recoveries: state.recoveries, pending: state.pending,
     partial: state.partial, error: state.error, limits: state.limits, metadata: state.metadata, tags: state.tags,
     priority: state.priority, run_at: state.run_at, last_seq: state.last_seq, archived_seq,
     created_at: iso(state.created_at), started_at: iso(state.started_at), ended_at: iso(state.ended_at),

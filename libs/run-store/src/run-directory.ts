@@ -43,12 +43,12 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
   async function command(sent: SendCommand): Promise<CommandReply> {
     const { run_id, command_id, not_after_ms } = sent;
     const body = JSON.stringify({
-      run_id, command_id, type: sent.command.type, entry: inboxEntry(command_id, sent.command), not_after_ms,
-      inbox_limit: options.inboxLimit, ids_kept: commandIdsKept, grace_ms: options.graceMs,
+      run_id, command_id, type: sent.command.type, subject: sent.command.type === 'outcome' ? sent.command.tool_use_id : undefined,
+      entry: inboxEntry(command_id, sent.command), not_after_ms, inbox_limit: options.inboxLimit, ids_kept: commandIdsKept, grace_ms: options.graceMs,
     });
     const reply = asReply(await run('command', { keys: [...keys.run(run_id), ...jobs.keys(shardOf(run_id))], args: [body] }));
     switch (reply[0]) {
-      case 'accepted': case 'missing': case 'inbox_full': case 'too_late': return { type: reply[0] };
+      case 'accepted': case 'already_decided': case 'missing': case 'inbox_full': case 'too_late': return { type: reply[0] };
       case 'invalid_state': return { type: 'invalid_state', status: reply[1] as RunStatus };
       default: throw unknownReply('command', reply);
     }

@@ -13,6 +13,7 @@ import type { RunStore } from '@treadle/engine';
 import type { Redis } from 'ioredis';
 import type { JobFragment } from './job-fragment.ts';
 import { createKeys } from './keys.ts';
+import { createRestoring } from './restoring.ts';
 import { createRunDirectory } from './run-directory.ts';
 import { createScriptRunner } from './script-runner.ts';
 import type { StoreParts } from './store-parts.ts';
@@ -49,5 +50,5 @@ export function createRunStore(deps: { readonly redis: Redis; readonly jobs: Job
     const [seconds, micros] = await deps.redis.time();
     return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
   };
-  return { ...createTurnStore(parts), ...createRunDirectory(parts, now), ...createStoreUpkeep(parts) };
+  return { ...createTurnStore(parts), ...createRunDirectory(parts, now), ...createStoreUpkeep(parts), ...createRestoring(parts) };
 }

@@ -6,7 +6,7 @@ import type { StoreParts } from './store-parts.ts';
 /** A segment is one object in the archive, held in memory while it is written and read back. */
 const segmentBytes = 8 * 1024 * 1024;
 
-export function createStoreUpkeep(parts: StoreParts): StoreUpkeep {
+export function createStoreUpkeep(parts: StoreParts): Omit<StoreUpkeep, 'restore' | 'restoreSession'> {
   const { run, keys, jobs, options } = parts;
   return {
     pump: async (shard, { limit, grace_ms }) => {

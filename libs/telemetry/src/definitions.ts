@@ -38,6 +38,7 @@ export const metricDefinitions = {
   archiveLag: { type: 'gauge', name: 'treadle_archive_lag_seconds', help: 'Age of the oldest event that is not in the archive.', labels: [] },
   archiveBacklog: { type: 'gauge', name: 'treadle_archive_backlog_events', help: 'Events that are not in the archive.', labels: [] },
   archiveSegments: { type: 'counter', name: 'treadle_archive_segments_total', help: 'Segments written (ok), made of others (merged), or not written (failed).', labels: ['outcome'] },
+  replayAudits: { type: 'counter', name: 'treadle_replay_audits_total', help: 'Archived logs of ended runs that were folded again: identical, different, failed.', labels: ['result'] },
   sseClients: { type: 'gauge', name: 'treadle_sse_clients', help: 'Open event streams.', labels: [] },
   eventLoopLag: { type: 'gauge', name: 'treadle_event_loop_lag_seconds', help: 'Event loop delay, 99th percentile of the last 5 s.', labels: [] },
 } as const satisfies Record<string, MetricDefinition>;

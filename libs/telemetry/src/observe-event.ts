@@ -34,7 +34,7 @@ export function observeEvent(metrics: Metrics, event: RunEvent, context: EventCo
     case 'run_end': return metrics.runsEnded.inc({ agent, status: event.status, stop_reason: event.stop_reason });
     // Nothing is counted by these: their effects are, by other events.
     case 'user_message': case 'state_change': case 'assistant_thinking': case 'max_iterations': case 'tools_changed': case 'steer':
-    case 'final_response': case 'history_repaired': case 'run_updated': case 'image_removed': case 'session_history': return;
+    case 'final_response': case 'history_repaired': case 'run_updated': case 'image_removed': case 'session_history': case 'outcome_resolved': return;
     case 'validation_error': return metrics.validationErrors.inc({ validator: event.validator_name, error_type: event.error_type });
     case 'compaction': return metrics.recoveries.inc({ site: event.site, action: compactionActions[event.level] });
     case 'stop_hook': return event.prompt === '' || event.decision === 'skipped' ? undefined : metrics.recoveries.inc({ site: 'stop_hook', action: 'extra_turn' });

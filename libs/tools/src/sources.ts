@@ -1,5 +1,5 @@
 /** What the host configures. The shapes are stated here, since adapters do not import each other; `@treadle/config` gives the same. */
-import type { EffectClass, ParallelClass } from '@treadle/core';
+import type { EffectClass, OnUnknown, ParallelClass } from '@treadle/core';
 
 export interface FunctionToolContext {
   readonly signal: AbortSignal;
@@ -38,6 +38,7 @@ export interface ToolPolicySource {
   readonly parallel?: ParallelClass;
   readonly effect?: EffectClass;
   readonly timeout_ms?: number;
+  readonly on_unknown?: OnUnknown;
   /** Asked again and again on purpose: identical calls in a row are no loop. */
   readonly polling?: boolean;
 }

@@ -6,7 +6,7 @@ import { decodeCursor, pageLimit } from '../server/api-types.ts';
 
 /** Types of the contract that no run has yet: asking for them is not an error, and finds nothing. */
 const laterTypes = [
-  'run_updated', 'approval_requested', 'approval_resolved', 'outcome_resolved', 'validation_error', 'compaction', 'history_repaired',
+  'run_updated', 'approval_requested', 'approval_resolved', 'validation_error', 'compaction', 'history_repaired',
   'context_truncated', 'image_removed', 'stop_hook', 'child_run',
 ];
 const knownTypes = new Set<string>([...eventTypes, ...laterTypes]);

@@ -5,10 +5,10 @@ import { actorOf, tenantOf } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
 import { fieldsNotSupported } from '../problem.ts';
 import { json, problems, takesNoFields, type ApiInstance } from '../server/api-types.ts';
-import { commandHeaders, namedLimits, resumeSchema, steerSchema, updateSchema, type UpdateBody } from './command-schema.ts';
+import { commandHeaders, namedLimits, outcomeSchema, resumeSchema, steerSchema, updateSchema, type UpdateBody } from './command-schema.ts';
 import { commandRun } from './commands.ts';
 import { laterFieldsOf } from './create-schema.ts';
-import { runParams, runSchema } from './run-schema.ts';
+import { callParams, runParams, runSchema } from './run-schema.ts';
 
 const config = { scope: 'write' } as const;
 
@@ -38,6 +38,15 @@ export function commandRoutes(app: ApiInstance, context: ApiContext): void {
 
   app.post('/v1/runs/:run_id/steer', { config, schema: { ...described('steerRun', 'Tell a live run something', 'the model will see it in its next turn'), body: steerSchema } },
     async (request, reply) => reply.code(202).send(await send(request, { type: 'steer', text: request.body.text })));
+
+  const word = described('resolveCall', 'Say how a call in doubt went', 'the model gets it as the result of the call');
+  app.post('/v1/runs/:run_id/ledger/:tool_use_id', { config, schema: { ...word, params: callParams, body: outcomeSchema } },
+    async (request, reply) => {
+      const { outcome, content } = request.body;
+      return reply.code(202).send(await send(request, {
+        type: 'outcome', tool_use_id: request.params.tool_use_id, outcome, by: actorOf(request), ...(content === undefined ? {} : { content }),
+      }));
+    });
 
   app.patch('/v1/runs/:run_id', { config, schema: { ...described('updateRun', 'Change a live run', 'the change holds from the next decision on'), body: updateSchema }, preValidation: refuseLater },
     async (request, reply) => reply.code(202).send(await send(request, updateOf(request.body, actorOf(request)))));

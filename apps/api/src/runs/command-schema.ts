@@ -15,6 +15,15 @@ export const steerSchema = z.strictObject({
     .refine((text) => utf8Length(text) <= maxSteerBytes, `expected at most ${maxSteerBytes} bytes`).describe('Up to 32 KiB of UTF-8.'),
 });
 
+/** What the model is told of a call is an observation like any other. */
+const maxContentBytes = 32 * 1024;
+
+export const outcomeSchema = z.strictObject({
+  outcome: z.enum(['happened', 'did_not_happen']),
+  content: z.string().refine((text) => utf8Length(text) <= maxContentBytes, `expected at most ${maxContentBytes} bytes`).optional()
+    .describe('What the model gets as the result of the call; without it the host says what is known.'),
+});
+
 export const updateSchema = z.strictObject({
   metadata: metadataSchema.optional().describe('Takes the place of what is there.'),
   tags: tagsSchema.optional().describe('Take the place of those that are there.'),

@@ -206,3 +206,25 @@ test('a run with too many commands waiting is answered 429', async () => {
   expect([answer.statusCode, answer.json().code, answer.headers['retry-after']]).toEqual([429, 'rate_limited', '1']);
   await full.close();
 });
+
+describe('a word on a call in doubt', () => {
+  const use: EventBody = { type: 'tool_use', tool_name: 'send', tool_input: { to: 'ann' }, tool_use_id: 'c1', provider_id: null, execution: 'serial' };
+  const waits: EventBody = {
+    type: 'state_change', old: 'running', new: 'paused', reason: 'outcome',
+    pending: [{ kind: 'outcome', tool_use_id: 'c1', tool_name: 'send', tool_input: { to: 'ann' }, expires_at: null }],
+  };
+
+  test('is shown as pending, taken once, and refused where none is waited for', async () => {
+    const id = await createdRun(api);
+    expect((await post(`/v1/runs/${id}/ledger/c1`, { outcome: 'happened' })).json()).toMatchObject({ status: 409, code: 'invalid_state' });
+    await api.work(id, [...begins, use, waits]);
+    expect((await api.app.inject({ method: 'GET', url: `/v1/runs/${id}`, ...asked(keysOf.alpha) })).json()).toMatchObject({
+      status: 'paused', pause_reason: 'outcome', pending: [{ kind: 'outcome', tool_use_id: 'c1', tool_name: 'send', tool_input: { to: 'ann' }, expires_at: null }] });
+    expect((await post(`/v1/runs/${id}/ledger/c2`, { outcome: 'happened' })).json()).toMatchObject({ status: 409, code: 'invalid_state' });
+    expect((await post(`/v1/runs/${id}/ledger/c1`, { outcome: 'perhaps' })).json()).toMatchObject({ status: 422, code: 'invalid_request' });
+    expect((await post(`/v1/runs/${id}/ledger/c1`, { outcome: 'happened', content: 'sent' })).statusCode).toBe(202);
+    expect(sent.at(-1)?.command).toMatchObject({ type: 'outcome', tool_use_id: 'c1', outcome: 'happened', content: 'sent' });
+    expect((await post(`/v1/runs/${id}/ledger/c1`, { outcome: 'did_not_happen' })).json()).toMatchObject({ status: 409, code: 'already_decided' });
+    expect((await ask('POST', `/v1/runs/${id}/ledger/c1`, { body: { outcome: 'happened' }, token: keysOf.beta })).statusCode).toBe(404);
+  });
+});

@@ -30,8 +30,9 @@ export async function commandRun(context: ApiContext, asked: AskedCommand): Prom
   const { archive } = context.log;
   const { tenant, run_id, command, idempotencyKey } = asked;
   const found = await findRun({ store, archive }, tenant, run_id);
-  // A repeat may come after the end; only the store knows that it is one.
-  if (isEnded(found.view.status) && (found.from === 'archive' || idempotencyKey === undefined)) throw refused(found.view.status);
+  // A repeat, or a second word, may come after the end; only the store knows that it is one.
+  const mayRepeat = idempotencyKey !== undefined || command.type === 'outcome';
+  if (isEnded(found.view.status) && (found.from === 'archive' || !mayRepeat)) throw refused(found.view.status);
   if (found.from === 'store') checkCommand(found.state, command);
   const not_after_ms = await store.now() + context.settings.notAfterMs;
   const command_id = idempotencyKey === undefined ? asked.commandId ?? context.deps.random.uuid() : await reservedId(store, asked, { key: idempotencyKey, not_after_ms });
@@ -39,6 +40,7 @@ export async function commandRun(context: ApiContext, asked: AskedCommand): Prom
   switch (reply.type) {
     case 'accepted': return (await now({ store, archive }, asked)) ?? found.view;
     case 'invalid_state': throw refused(reply.status);
+    case 'already_decided': throw new Problem({ status: 409, code: 'already_decided', detail: 'Somebody has decided about this call before; the first word counts.' });
     case 'missing': throw notFound();
     case 'inbox_full':
       throw new Problem({ status: 429, code: 'rate_limited', detail: 'Too many commands wait for this run.', headers: { 'retry-after': '1' } });

@@ -86,7 +86,7 @@ async function interrupt(context: ApiContext, tenant: string, run_id: string): P
 /** The text reaches the run under way; the same request sent again is the same command. */
 async function steerInstead(context: ApiContext, { run, run_id: minted }: Creation, current: string): Promise<AcceptedRun> {
   const view = await commandRun(context, {
-    tenant: run.tenant, run_id: current, command: { type: 'steer', text: textOf(run.input) }, idempotencyKey: undefined, commandId: `steer-${minted}`,
+    tenant: run.tenant, run_id: current, command: { type: 'steer', text: textOf(run.input ?? '') }, idempotencyKey: undefined, commandId: `steer-${minted}`,
   });
   return { view, isNew: true };
 }

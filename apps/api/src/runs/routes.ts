@@ -6,6 +6,7 @@ import { fieldsNotSupported } from '../problem.ts';
 import { json, pageOf, problems, queryInt, type ApiInstance } from '../server/api-types.ts';
 import { acceptRun } from './create.ts';
 import { createHeaders, createRunSchema, laterFieldsOf } from './create-schema.ts';
+import { forkRoute } from './fork.ts';
 import { findRun } from './find.ts';
 import { listQuery, listRuns } from './list.ts';
 import { runParams, runSchema } from './run-schema.ts';
@@ -15,6 +16,7 @@ const tags = ['runs'];
 
 export function runRoutes(app: ApiInstance, context: ApiContext): void {
   createRoute(app, context);
+  forkRoute(app, context);
   listRoute(app, context);
   readRoutes(app, context);
 }

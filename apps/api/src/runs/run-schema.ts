@@ -49,3 +49,4 @@ export const runSchema = z.strictObject({
 });
 
 export const runParams = z.object({ run_id: z.string() });
+export const callParams = z.object({ run_id: z.string(), tool_use_id: z.string() });

@@ -1,6 +1,6 @@
 /** What can be said of a run beyond its own record: transcript, ledger, replay. From the store, or from the archived log. */
-import { canonicalJson, idempotencyKey, InvariantBroken, isEnded, modelRequest, specOf, type LedgerEntry, type Message, type RunState } from '@treadle/core';
-import { foldLog, replayRun, runView, wholeLog, type LogDeps, type ReplayReport } from '@treadle/engine';
+import { canonicalJson, InvariantBroken, isEnded, modelRequest, specOf, type LedgerEntry, type Message, type RunState } from '@treadle/core';
+import { foldLog, LedgerOfLog, replayRun, runView, wholeLog, type LogDeps, type ReplayReport } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
 import type { FoundRun } from './find.ts';
 
@@ -40,7 +40,8 @@ export async function ledgerOf(context: ApiContext, found: FoundRun): Promise<re
   const entries = found.from === 'store' ? await context.store().ledger(view.id) : null;
   const epoch = found.from === 'store' ? found.state.epoch : Number.MAX_SAFE_INTEGER;
   const known = entries ?? await ledgerFromLog(context.log, view.id);
-  return known.map((entry) => ({ ...entry, status: statusOf(entry, isEnded(view.status) ? Number.MAX_SAFE_INTEGER : epoch) }));
+  const pending = found.from === 'store' ? found.state.pending.map((call) => call.tool_use_id) : [];
+  return known.map((entry) => ({ ...entry, status: pending.includes(entry.tool_use_id) ? 'in_doubt' : statusOf(entry, isEnded(view.status) ? Number.MAX_SAFE_INTEGER : epoch) }));
 }
 
 /** In doubt: settled as unknown, or started by a claim that is no longer the run's. */
@@ -49,24 +50,11 @@ function statusOf(entry: LedgerEntry, epoch: number): ShownLedgerEntry['status']
   return entry.started_epoch < epoch ? 'in_doubt' : 'started';
 }
 
-/** The ledger leaves the store with its run; the log says the same, but for the claim that began a call: its reply's is taken. */
-async function ledgerFromLog(log: LogDeps, run_id: string): Promise<LedgerEntry[]> {
-  const entries = new Map<string, LedgerEntry>();
-  const effects = new Map<string, LedgerEntry['effect']>();
-  for await (const { event } of wholeLog(log, run_id)) {
-    if (event.type === 'tools_changed') for (const tool of event.tools) effects.set(tool.name, tool.effect);
-    if (event.type === 'tool_use' && event.invalid === undefined) {
-      entries.set(event.tool_use_id, {
-        tool_use_id: event.tool_use_id, tool_name: event.tool_name, status: 'started', started_epoch: event.epoch, settled_epoch: null,
-        idempotency_key: idempotencyKey(run_id, event.tool_use_id), effect: effects.get(event.tool_name) ?? 'once', outcome: null,
-      });
-    }
-    const entry = event.type === 'tool_result' ? entries.get(event.tool_use_id) : undefined;
-    if (event.type !== 'tool_result' || entry === undefined) continue;
-    if (event.outcome === 'not_started') entries.delete(event.tool_use_id);
-    else entries.set(event.tool_use_id, { ...entry, status: 'settled', settled_epoch: event.epoch, outcome: event.outcome ?? null });
-  }
-  return [...entries.values()];
+/** The ledger leaves the store with its run; the log says the same. */
+async function ledgerFromLog(log: LogDeps, run_id: string): Promise<readonly LedgerEntry[]> {
+  const ledger = new LedgerOfLog();
+  for await (const { event } of wholeLog(log, run_id)) ledger.take(event);
+  return ledger.entries;
 }
 
 /** Folds the log again. A run that has left the store is compared with what the archive says it came to. */

@@ -5,16 +5,18 @@ import { exitCodeOf, follow, summary } from '../follow.ts';
 import { clientFromEnvironment } from '../server.ts';
 import { CommandFailed, exitCodes } from '../setup.ts';
 
-export const runsUsage = 'treadle runs ls [--status S] [--agent A] [--tag T] [--limit N] [--cursor C] | show ID | tail ID [--after N] | cancel ID | pause ID | resume ID [--input TEXT] | steer ID TEXT | replay ID | rm ID   [--json]';
+export const runsUsage = 'treadle runs ls [--status S] [--agent A] [--tag T] [--limit N] [--cursor C] | show ID | tail ID [--after N] | cancel ID | pause ID | resume ID [--input TEXT] | steer ID TEXT | resolve ID TOOL_USE_ID happened|did_not_happen [TEXT] | fork ID --after N [--input TEXT] [--chain C] | replay ID | rm ID   [--json]';
 
-const later = ['approve', 'deny', 'resolve', 'fork', 'export'];
+const later = ['approve', 'deny', 'export'];
 
 interface Call {
   readonly client: Client;
   readonly id: string;
-  /** What follows the id. */
+  /** What follows the id: its words, and all of it. */
+  readonly words: readonly string[];
   readonly text: string;
   readonly input: string | undefined;
+  readonly chain: string | undefined;
   readonly json: boolean;
   readonly after: number;
   readonly write: (text: string) => void;
@@ -23,7 +25,7 @@ interface Call {
 export async function runsCommand(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({ args, allowPositionals: true, options: {
     status: { type: 'string' }, agent: { type: 'string' }, tag: { type: 'string' }, limit: { type: 'string' }, cursor: { type: 'string' }, after: { type: 'string', default: '0' },
-    input: { type: 'string' }, json: { type: 'boolean', default: false },
+    input: { type: 'string' }, chain: { type: 'string' }, json: { type: 'boolean', default: false },
   } });
   const [verb = '', id = '', ...rest] = positionals;
   const write = (text: string): void => { process.stdout.write(text); };
@@ -34,7 +36,7 @@ export async function runsCommand(args: string[]): Promise<number> {
   if (act === undefined || id === '') throw new CommandFailed(exitCodes.badUsage, [`usage: ${runsUsage}`]);
   const after = Number(values.after);
   if (!Number.isSafeInteger(after) || after < 0) throw new CommandFailed(exitCodes.badUsage, ['--after: expected an event number']);
-  return act({ client, id, text: rest.join(' '), input: values.input, json: values.json, after, write });
+  return act({ client, id, words: rest, text: rest.join(' '), input: values.input, chain: values.chain, json: values.json, after, write });
 }
 
 const verbs: Record<string, (call: Call) => Promise<number>> = {
@@ -59,6 +61,20 @@ const verbs: Record<string, (call: Call) => Promise<number>> = {
     const removed = await client.remove(id);
     write(json ? `${JSON.stringify(removed)}\n` : `${removed.id} is deleted\n`);
     return exitCodes.done;
+  },
+  resolve: async (call) => {
+    const [tool_use_id, outcome, ...content] = call.words;
+    if (tool_use_id === undefined || (outcome !== 'happened' && outcome !== 'did_not_happen')) {
+      throw new CommandFailed(exitCodes.badUsage, ['usage: treadle runs resolve ID TOOL_USE_ID happened|did_not_happen [TEXT for the model]']);
+    }
+    const told = content.length === 0 ? {} : { content: content.join(' ') };
+    return accepted(call, await call.client.resolve(call.id, tool_use_id, { outcome, ...told }), 'has the word, and will go on');
+  },
+  fork: async (call) => {
+    const { id, after, input, chain } = call;
+    if (after === 0) throw new CommandFailed(exitCodes.badUsage, ['usage: treadle runs fork ID --after N [--input TEXT] [--chain C]']);
+    const run = await call.client.fork(id, { after_seq: after, ...(input === undefined ? {} : { input }), ...(chain === undefined ? {} : { chain }) });
+    return accepted(call, run, `goes on from ${id}`);
   },
   replay: async ({ client, id, json, write }) => {
     const report = await client.replay(id);

@@ -23,7 +23,8 @@ export const toolPolicySchema = z.strictObject({
   timeout_ms: timeoutMs.optional(),
   path_args: later([]),
   roots: later([]),
-  on_unknown: later('report'),
+  /** Who speaks when nobody knows whether a `once` call happened: the model is told so, or the run waits for a person. */
+  on_unknown: z.enum(['report', 'ask']).optional(),
   approval: later('never'),
   approval_timeout_s: later(null),
   on_approval_timeout: later('deny'),

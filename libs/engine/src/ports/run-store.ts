@@ -7,7 +7,7 @@
  * S2  A repeat of the last commit id of the same claim is answered as the first was, and writes nothing.
  * S3  `claim` hands out a run only for the current job number while that job is live, raises the epoch by one, and answers
  *     the same claim id again with the same epoch, raising nothing.
- * S4  A commit whose next is `wait`, `pause` or `end`, or that begins calls in the ledger, is refused as `inbox_changed` while a
+ * S4  A commit whose next is `wait`, `pause` or `end`, that begins calls in the ledger, or that changes which calls wait for a word, is refused as `inbox_changed` while a
  *     command is in the inbox that the claimant has not seen (`inbox_seen`). So no accepted command and no wake-up is lost, and
  *     no call begins after a pause was accepted. A commit that waits, pauses or ends applies what it has seen
  *     (`applies_inbox`): a command that is seen, not applied and left behind would wake nobody.
@@ -145,6 +145,8 @@ export interface Commit {
   readonly ledger: readonly LedgerWrite[];
   /** Ids of the calls that are open after this commit. */
   readonly open_calls: readonly string[];
+  /** Ids of the calls that wait for somebody's word after this commit. */
+  readonly pending: readonly string[];
   /** How many commands the claimant has seen, all of them applied by this commit or an earlier one when `applies_inbox`. */
   readonly inbox_seen: number;
   readonly applies_inbox: boolean;
@@ -181,8 +183,10 @@ export interface SendCommand {
 
 export type CommandReply =
   | { readonly type: 'accepted' }
-  /** The run can no longer take it: it has ended, is being cancelled, or (resume) is not paused. */
+  /** The run can no longer take it: it has ended, is being cancelled, or (resume) is not paused, or (outcome) waits for no word on that call. */
   | { readonly type: 'invalid_state'; readonly status: RunStatus }
+  /** Somebody has given a word on this call before; the first one counts. */
+  | { readonly type: 'already_decided' }
   | { readonly type: 'missing' }
   /** Too many commands wait in the inbox. */
   | { readonly type: 'inbox_full' }
@@ -297,8 +301,35 @@ export type RemoveReply =
   | { readonly type: 'missing' }
   | { readonly type: 'too_late' };
 
-/** Background duties, for a worker's ticks. */
+/** A run as its archived log tells it. `events` follow the archive's last, and are not in it yet. */
+export interface RestoredRun {
+  readonly run_id: string;
+  readonly tenant: string;
+  readonly agent: string;
+  readonly tags: readonly string[];
+  readonly priority: number;
+  readonly session_id: string;
+  readonly status: RunStatus;
+  /** The next claim raises it further; 0 for a run that nobody has claimed. */
+  readonly epoch: number;
+  readonly archived_seq: number;
+  readonly events: readonly string[];
+  readonly last_ts: number;
+  readonly event_epoch: number;
+  /** The whole state, with `events`. */
+  readonly changes: StateChanges;
+  readonly ledger: readonly LedgerWrite[];
+  readonly open_calls: readonly string[];
+  readonly pending: readonly string[];
+  readonly job: { readonly type: 'now' } | { readonly type: 'none' } | { readonly type: 'at'; readonly due_ms: number };
+}
+
+/** Background duties, for a worker's ticks, and what is done when the store was lost. */
 export interface StoreUpkeep {
+  /** Puts a run back that the store does not have; one that it has is left as it is. Behind its session's run it waits for that. */
+  restore(run: RestoredRun): Promise<'restored' | 'exists'>;
+  /** A session has had this run; of several the newest counts as its last. */
+  restoreSession(session: { readonly session_id: string; readonly tenant: string; readonly last: string }): Promise<void>;
   /** At most `limit` entries of each kind, in one script. `grace_ms`: when to look again at a run that has a job. */
   pump(shard: number, options: { readonly limit: number; readonly grace_ms: number }): Promise<PumpReply>;
   /** Runs whose next archiving is due, at most `limit`; each is put off by `retry_ms`, so that a failure is tried again. */

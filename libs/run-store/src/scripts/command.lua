@@ -1,12 +1,13 @@
 -- Accepts a command into a run's inbox, and gives the run a job where it has none. Idempotent by command id.
 -- KEYS  shard (6), run (7), queue
--- ARGV  1: JSON { run_id, command_id, type, entry, not_after_ms, inbox_limit, ids_kept, grace_ms }
--- Reply missing | accepted | too_late | inbox_full | invalid_state, status
+-- ARGV  1: JSON { run_id, command_id, type, subject (the call that it is about), entry, not_after_ms, inbox_limit, ids_kept, grace_ms }
+-- Reply missing | accepted | already_decided | too_late | inbox_full | invalid_state, status
 -- include: ctl
 -- include: queue
 -- include: shard-keys
 -- include: run-keys
 -- include: jobs
+-- include: words
 local command = cjson.decode(ARGV[1])
 local now = now_ms()
 local ctl = read_ctl(run.ctl)
@@ -17,6 +18,8 @@ if now > command.not_after_ms then return { 'too_late' } end
 local done, accepted = num(ctl, 'inbox_done'), num(ctl, 'inbox_in')
 local cancelling, cancels = ctl.cancelling == '1', command.type == 'cancel'
 local pausing = num(ctl, 'pause_at') > done
+local refusal = command.type == 'outcome' and refused_word(ctl, command.subject)
+if refusal then return refusal end
 if has_ended(ctl) or (cancelling and not cancels) or (command.type == 'resume' and ctl.status ~= 'paused' and not pausing) then
   return { 'invalid_state', ctl.status }
 end
@@ -32,6 +35,7 @@ redis.call('ZREMRANGEBYRANK', run.commands, 0, -1 - command.ids_kept)
 if cancels then set.put('cancelling', 1) end
 if command.type == 'pause' then set.put('pause_at', n) end
 if command.type == 'resume' then set.put('pause_at', 0) end
+if command.type == 'outcome' then set.put('decided', with_word(ctl, command.subject)) end
 
 local unclaimed, live = num(ctl, 'epoch') == 0, ctl.job_live == '1'
 -- A run that has not begun keeps its time (run_at) and its place in the queue, except to be cancelled.

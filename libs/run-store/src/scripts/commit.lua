@@ -18,7 +18,9 @@ if not ctl then return { 'fenced' } end
 if is_repeat(ctl, commit) then return with_inbox('committed', run.inbox, ctl, commit.inbox_seen) end
 if not may_write(ctl, commit) then return { 'fenced' } end
 local goes_on = commit.next.type == 'keep' or commit.next.type == 'job'
-if (not goes_on or commit.begins) and num(ctl, 'inbox_in') > commit.inbox_seen then
+-- A word on a call that waits for one is seen before the call waits no longer.
+local decides = (ctl.pending or '[]') ~= commit.pending
+if (not goes_on or commit.begins or decides) and num(ctl, 'inbox_in') > commit.inbox_seen then
   return with_inbox('inbox_changed', run.inbox, ctl, commit.inbox_seen)
 end
 
@@ -30,7 +32,7 @@ write_all('RPUSH', run.messages, take(counts.messages))
 write_all('HSET', run.ledger, take(counts.ledger))
 local set = changes()
 if last_seq > commit.expected_seq then set.put('last_seq', last_seq, 'last_ts', commit.last_ts, 'event_epoch', commit.epoch) end
-set.put('status', commit.status, 'generation', commit.generation, 'open_calls', commit.open_calls,
+set.put('status', commit.status, 'generation', commit.generation, 'open_calls', commit.open_calls, 'pending', commit.pending,
   'commit_id', commit.commit_id, 'commit_claim', commit.claim_id, 'commit_epoch', commit.epoch)
 -- Lists look for tags in the control record.
 if commit.tags then set.put('tags', commit.tags) end

@@ -1,7 +1,7 @@
 /** Of the run store in memory: what the archiver asks of it, and deleting runs. */
 import { isEnded } from '@treadle/core';
 import type { ArchiveDuty, RemoveReply, RunDirectory, SealedRange, StoreUpkeep } from '@treadle/engine';
-import type { Run } from './run-store.ts';
+import type { Run } from './records.ts';
 import type { Session } from './sessions.ts';
 
 /** A run of which nothing is known but that it was deleted. */
@@ -18,7 +18,7 @@ export interface ArchivingParts {
   readonly archiveEveryMs: number;
 }
 
-export function archivingOf(parts: ArchivingParts): Omit<StoreUpkeep, 'pump'> & Pick<RunDirectory, 'remove' | 'removed'> {
+export function archivingOf(parts: ArchivingParts): Omit<StoreUpkeep, 'pump' | 'restore' | 'restoreSession'> & Pick<RunDirectory, 'remove' | 'removed'> {
   const { step, runs, deleted, now } = parts;
   return {
     dueForArchive: (_shard, options) => step(() => [...Object.entries(runs()), ...Object.entries(deleted())]

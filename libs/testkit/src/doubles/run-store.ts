@@ -5,50 +5,21 @@
  * Each method is one atomic step, as a script is. `rollBack` undoes the last writes, as a failover to a replica that lagged
  * does. `protections` switches single checks off, so that tests can show that they are needed.
  */
-import { isEnded, type LedgerEntry, type RunStatus } from '@treadle/core';
+import { isEnded } from '@treadle/core';
 import type {
   Append, AppendReply, Claim, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, EventRange, InboxEntry, ListRuns,
-  PumpReply, RunSnapshot, RunStore, SealedRange, SendCommand, StoredState, WatchReply, WatchRequest,
+  PumpReply, RestoredRun, RunSnapshot, SendCommand, StoredState, WatchReply, WatchRequest,
 } from '@treadle/engine';
-import { archivingOf, type Deleted } from './archiving.ts';
+import { archivingOf } from './archiving.ts';
+import type { Data, MemoryRunStore, Protections, Run } from './records.ts';
+import { restoredRecord } from './restored.ts';
 import { pageOfSessions, readSession, type Session } from './sessions.ts';
-
-export interface Protections { claimCheck: boolean; claimId: boolean; expectedSeq: boolean; inboxCheck: boolean }
-
-export interface Run {
-  session: string; tenant: string; agent: string; tags: readonly string[]; priority: number;
-  status: RunStatus; epoch: number; claim_id: string; event_epoch: number; job_n: number; job_live: boolean; deliveries: number; nudges: number;
-  last_seq: number; last_ts: number; last_commit: { claim_id: string; commit_id: string } | null;
-  wanted: 'cancel' | 'pause' | null; first_claimed: boolean;
-  fields: Record<string, string>; generation: number; messages: string[]; events: { seq: number; text: string }[];
-  ledger: Record<string, LedgerEntry>; open_calls: readonly string[];
-  inbox: InboxEntry[]; inbox_in: number; inbox_done: number; commands: string[];
-  holder: string; not_before: number; archived_seq: number; sealed: SealedRange | null; due_ms: number | null; held_ms: number | null; archive_ms: number | null; expires_ms: number | null;
-  segments: number; merge_due: boolean;
-}
-
-export interface MemoryJob { readonly type: 'turn' | 'finish'; readonly run_id: string; readonly n: number; readonly front: number }
-
-interface Data { deleted: Record<string, Deleted>; sessions: Record<string, Session>; runs: Record<string, Run>; jobs: MemoryJob[]; keys: Record<string, { run_id: string; body_hash: string }>; feed: number }
 
 const inboxLimit = 1000;
 const graceMs = 10_000;
 const archiveEveryMs = 5000;
 
-export interface MemoryRunStore extends RunStore {
-  /** The jobs that exist, in the order in which they would be delivered. */
-  jobs(): readonly MemoryJob[];
-  /** What the queue does when a handler is done. */
-  removeJob(job: Pick<MemoryJob, 'type' | 'run_id' | 'n'>): void;
-  passTime(ms: number): void;
-  /** Undoes the last `writes` steps that changed something. */
-  rollBack(writes: number): void;
-  /** Lets go of what `rollBack` would need: a store that somebody still holds, frozen in a delivery, should not cost that much. */
-  forget(): void;
-  /** How many steps have changed something. */
-  readonly writes: number;
-  readonly protections: Protections;
-}
+export type { MemoryJob, MemoryRunStore, Protections } from './records.ts';
 
 export function createMemoryRunStore(): MemoryRunStore {
   let data: Data = { deleted: {}, sessions: {}, runs: {}, jobs: [], keys: {}, feed: 0 };
@@ -144,7 +115,8 @@ export function createMemoryRunStore(): MemoryRunStore {
     if (!mayWrite(record, write.claim, write.expected_seq)) return { type: 'fenced' };
     const waits = write.next.type === 'wait' || write.next.type === 'pause' || write.next.type === 'end';
     const begins = write.ledger.some(({ entry }) => entry.status === 'started');
-    if ((waits || begins) && protections.inboxCheck && record.inbox_in > write.inbox_seen) return { type: 'inbox_changed', inbox: unseen(record, write.inbox_seen) };
+    const decides = record.pending.join() !== write.pending.join();
+    if ((waits || begins || decides) && protections.inboxCheck && record.inbox_in > write.inbox_seen) return { type: 'inbox_changed', inbox: unseen(record, write.inbox_seen) };
 
     appendEvents(record, write);
     Object.assign(record.fields, write.changes.fields);
@@ -154,6 +126,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     record.messages.push(...write.changes.messages);
     for (const { tool_use_id, entry } of write.ledger) record.ledger[tool_use_id] = entry;
     record.open_calls = write.open_calls;
+    record.pending = write.pending;
     record.status = write.status;
     if (record.wanted === 'pause' && write.applies_inbox) record.wanted = null;
     if (write.applies_inbox) {
@@ -207,6 +180,10 @@ export function createMemoryRunStore(): MemoryRunStore {
     if (record.commands.includes(sent.command_id)) return { type: 'accepted' };
     if (clockMs > sent.not_after_ms) return { type: 'too_late' };
     const { type } = sent.command;
+    if (type === 'outcome') {
+      if (record.decided.includes(sent.command.tool_use_id)) return { type: 'already_decided' };
+      if (!record.pending.includes(sent.command.tool_use_id)) return { type: 'invalid_state', status: record.status };
+    }
     if (isEnded(record.status)) return { type: 'invalid_state', status: record.status };
     if (record.wanted === 'cancel') return type === 'cancel' ? { type: 'accepted' } : { type: 'invalid_state', status: record.status };
     if (type === 'resume' && record.status !== 'paused' && record.wanted !== 'pause') return { type: 'invalid_state', status: record.status };
@@ -216,6 +193,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     record.commands.push(sent.command_id);
     if (type === 'cancel' || type === 'pause') record.wanted = type;
     if (type === 'resume') record.wanted = null;
+    if (type === 'outcome') record.decided.push(sent.command.tool_use_id);
     if (!record.job_live) {
       if (record.first_claimed || type === 'cancel') nextJob(sent.run_id, record, 1);
     } else if (type === 'cancel' && !record.first_claimed) nextJob(sent.run_id, record, 0);
@@ -262,7 +240,7 @@ export function createMemoryRunStore(): MemoryRunStore {
       status: 'queued', epoch: 0, claim_id: '', event_epoch: 0, job_n: 1, job_live: !scheduled && behind === null, deliveries: 0, nudges: 0,
       last_seq: request.events.length, last_ts: request.last_ts, last_commit: null, wanted: null, first_claimed: false,
       fields: { ...request.changes.fields }, generation: request.changes.generation, messages: [...request.changes.messages],
-      events: request.events.map((text, index) => ({ seq: index + 1, text })), ledger: {}, open_calls: [],
+      events: request.events.map((text, index) => ({ seq: index + 1, text })), ledger: {}, open_calls: [], pending: [], decided: [],
       inbox: [], inbox_in: 0, inbox_done: 0, commands: [], holder: '', not_before: request.run_at_ms ?? 0, archived_seq: 0, sealed: null,
       due_ms: behind === null ? request.run_at_ms : null, held_ms: scheduled || behind !== null ? null : clockMs + graceMs, archive_ms: clockMs + archiveEveryMs, expires_ms: null,
       segments: 0, merge_due: false,
@@ -275,6 +253,19 @@ export function createMemoryRunStore(): MemoryRunStore {
     data.sessions[session.id] = { tenant: request.tenant, queue: known?.queue ?? [], last: known?.current || known?.last || '', current: request.run_id };
     if (!scheduled) addJob('turn', request.run_id, 1, 1000 + request.priority);
     return { type: 'created', behind: null };
+  }
+
+  function restore(restored: RestoredRun): 'restored' | 'exists' {
+    const { run_id, session_id, tenant } = restored;
+    if (run(run_id) !== undefined) return 'exists';
+    const session = data.sessions[session_id] ??= { tenant, queue: [], last: '', current: '' };
+    const behind = busyWith(session) !== null;
+    const record = restoredRecord(restored, { clockMs, graceMs, archiveEveryMs, behind });
+    data.runs[run_id] = record;
+    if (behind) session.queue.push(run_id);
+    else Object.assign(session, { last: session.current || session.last, current: run_id });
+    if (record.job_live) addJob('turn', run_id, record.job_n, record.epoch > 0 ? 1 : 1000 + record.priority);
+    return 'restored';
   }
 
   function pump(limit: number, grace_ms: number): PumpReply {
@@ -362,6 +353,11 @@ export function createMemoryRunStore(): MemoryRunStore {
       return { type: 'reserved' as const, run_id: key.run_id, body_hash: key.body_hash };
     }),
     now: () => Promise.resolve(clockMs),
+    restore: (restored) => step(() => restore(restored)),
+    restoreSession: ({ session_id, tenant, last }) => step(() => {
+      const session = data.sessions[session_id] ??= { tenant, queue: [], last: '', current: '' };
+      if (session.last < last) session.last = last;
+    }),
     pump: (_shard, options) => step(() => pump(options.limit, options.grace_ms)),
     ...archivingOf({ step, runs: () => data.runs, deleted: () => data.deleted, sessions: () => data.sessions, release, now: () => clockMs, archiveEveryMs }),
     jobs: () => [...data.jobs].sort((a, b) => a.front - b.front),

@@ -87,6 +87,26 @@ export function commandTests(it: () => Driver): void {
     expect(await it().send(run_id, { type: 'resume' })).toEqual({ type: 'invalid_state', status: 'running' });
   });
 
+  test('a word is taken for a call that waits for one, once; what wakes the run tells of it', async () => {
+    const run_id = await it().create();
+    const { claim } = await it().claim(run_id);
+    const word = (tool_use_id: string) => ({ type: 'outcome', tool_use_id, outcome: 'happened', by: 'ann' } as const);
+    expect(await it().send(run_id, word('a'))).toEqual({ type: 'invalid_state', status: 'queued' });
+    await it().commits(it().write(claim, 1, { type: 'pause' }, { status: 'paused', pending: ['a', 'b'] }));
+    expect(await it().send(run_id, word('c'))).toEqual({ type: 'invalid_state', status: 'paused' });
+    expect(await it().send(run_id, word('a'))).toEqual(accepted);
+    expect(await it().send(run_id, word('a'))).toEqual({ type: 'already_decided' });
+    expect(await it().jobs(run_id)).toEqual(['turn 1', 'turn 3']);
+    const again = await it().claim(run_id, 3);
+    expect(again.claimed.inbox).toMatchObject([{ command: word('a') }]);
+    // A word that comes while the calls are taken off is not left behind.
+    expect(await it().send(run_id, word('b'))).toEqual(accepted);
+    const goesOn = { inbox_seen: 1, applies_inbox: true };
+    expect(await it().store.commit(it().write(again.claim, 2, { type: 'keep' }, goesOn))).toMatchObject({ type: 'inbox_changed', inbox: [{ command: word('b') }] });
+    await it().commits(it().write(again.claim, 2, { type: 'keep' }, { ...goesOn, inbox_seen: 2 }));
+    expect(await it().send(run_id, word('b'))).toEqual({ type: 'already_decided' });
+  });
+
   test('cancel is accepted once; a second one has no second effect, and nothing else is taken after it', async () => {
     const { run_id } = await it().after({ type: 'pause' }, 'paused');
     expect(await it().send(run_id, { type: 'cancel' })).toEqual(accepted);

@@ -78,7 +78,7 @@ export class Driver {
   write(claim: Claim, expected_seq: number, next: Next, fields: CommitFields = {}): Commit {
     return {
       claim, expected_seq, commit_id: randomUUID(), status: 'running', events: [eventText(expected_seq + 1)], last_ts: 1_700_000_001.5,
-      changes: noChanges, ledger: [], open_calls: [], inbox_seen: 0, applies_inbox: false, next, ...fields,
+      changes: noChanges, ledger: [], open_calls: [], pending: [], inbox_seen: 0, applies_inbox: false, next, ...fields,
     };
   }
 

@@ -6,6 +6,7 @@ import { beforeEach, describe } from 'vitest';
 import { archiveTests } from './archiving.ts';
 import { claimTests } from './claiming.ts';
 import { commandTests } from './commands.ts';
+import { restoringTests } from './restoring.ts';
 import { commitTests } from './committing.ts';
 import { creationTests } from './creating.ts';
 import { Driver, type RunStoreUnderTest } from './driver.ts';
@@ -27,6 +28,7 @@ export function runStoreConformance(name: string, factory: () => RunStoreUnderTe
     describe('commit', () => { commitTests(current); });
     describe('what follows a commit', () => { handoverTests(current); });
     describe('commands', () => { commandTests(current); });
+    describe('restoring', () => { restoringTests(current); });
     describe('pump', () => { pumpTests(current); });
     describe('many runs at once', () => { manyTests(current); });
     describe('archiving', () => { archiveTests(current); });

@@ -1,0 +1,194 @@
+/**
+ * The store is lost: every unfinished run is built again from its archived log.
+ *
+ * R1  A run that the store has is left alone; so asking twice, or while workers run, is harmless.
+ * R2  A restored run stands where its archived log ends: its state is the fold, its epoch lies far above every one in the log, since
+ *     nobody knows how often it was claimed after that. Claims from before are fenced.
+ * R3  A `once` call without a result is in doubt. Where the archive lags behind the runs (`async`) calls that it never saw may have
+ *     happened, too: a run that may use `once` tools waits as `paused: outcome`, until somebody resumes it, unless repeats are accepted.
+ * R4  What waited waits again until its time, what was paused stays paused, a session's runs go one after the other.
+ * R5  Removed runs are not in the archive's listing, and stay removed. One run's fault keeps back no other.
+ */
+import {
+  decodeEvent, encodeEvent, evolve, initialState, isEnded, specOf, stamp, stateChanges, type EventBody, type PendingCall, type RunEvent, type RunState,
+} from '@treadle/core';
+import { LedgerOfLog } from './ledger-of-log.ts';
+import type { Archive } from './ports/archive.ts';
+import type { Clock } from './ports/clock.ts';
+import type { RestoredRun, StoreUpkeep } from './ports/run-store.ts';
+import { runView } from './run-view.ts';
+
+export interface RestoreDeps {
+  readonly store: Pick<StoreUpkeep, 'restore' | 'restoreSession'>;
+  readonly archive: Pick<Archive, 'runs' | 'events' | 'getRun' | 'putRun'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
+}
+
+export interface RestoreOptions {
+  /** What the archive is behind by may be done again. */
+  readonly accept_repeats: boolean;
+  /** Nothing was begun before the archive had it. */
+  readonly strict: boolean;
+  /** Runs of shards beyond these would have no worker. */
+  readonly shards: number;
+  readonly onProgress?: (summary: RestoreSummary) => void;
+}
+
+export interface RestoreSummary {
+  /** Runs that the archive has something of. */
+  readonly found: number;
+  readonly restored: number;
+  /** Of the restored ones: those that wait for a person (R3). */
+  readonly waiting_for_word: number;
+  /** The store has them. */
+  readonly present: number;
+  readonly ended: number;
+  readonly sessions: number;
+  readonly failed: readonly { readonly run_id: string; readonly problem: string }[];
+}
+
+/** How far a session goes back. */
+const sessionMs = 30 * 24 * 3_600_000;
+/** Claims that may have happened after the archived point. */
+const unseenClaims = 1000;
+
+type Counts = { -readonly [Key in keyof RestoreSummary]: RestoreSummary[Key] };
+
+/** Throws what the store or the archive throws when they are away: asked again, it goes on. */
+export async function restoreRuns(deps: RestoreDeps, options: RestoreOptions): Promise<RestoreSummary> {
+  const counts: Counts = { found: 0, restored: 0, waiting_for_word: 0, present: 0, ended: 0, sessions: 0, failed: [] };
+  const unfinished: { run_id: string; last_seq: number }[] = [];
+  // Sessions first: a run that waits for its session starts from what the last one said.
+  for await (const { run_id, ended, last_seq } of deps.archive.runs()) {
+    counts.found++;
+    if (!ended) unfinished.push({ run_id, last_seq });
+    else {
+      counts.ended++;
+      if (mintedMs(run_id) > deps.clock.nowMs() - sessionMs) await restoreSession(deps, run_id, counts);
+    }
+    options.onProgress?.(counts);
+  }
+  for (const { run_id, last_seq } of unfinished) {
+    const outcome = await restoreRun(deps, { run_id, last_seq }, options);
+    switch (outcome.type) {
+      case 'restored':
+        counts.restored++;
+        if (outcome.waits) counts.waiting_for_word++;
+        break;
+      case 'exists': counts.present++; break;
+      case 'ended': counts.ended++; break;
+      case 'failed': counts.failed = [...counts.failed, { run_id, problem: outcome.problem }];
+    }
+    options.onProgress?.(counts);
+  }
+  return counts;
+}
+
+async function restoreSession(deps: RestoreDeps, run_id: string, counts: Counts): Promise<void> {
+  const text = await deps.archive.getRun(run_id);
+  if (text === null) return;
+  const { session_id, tenant } = JSON.parse(text) as { session_id: string; tenant: string };
+  await deps.store.restoreSession({ session_id, tenant, last: run_id });
+  counts.sessions++;
+}
+
+type Outcome =
+  | { readonly type: 'restored'; readonly waits: boolean }
+  | { readonly type: 'exists' | 'ended' }
+  | { readonly type: 'failed'; readonly problem: string };
+
+async function restoreRun(deps: RestoreDeps, found: { readonly run_id: string; readonly last_seq: number }, options: RestoreOptions): Promise<Outcome> {
+  const { run_id, last_seq } = found;
+  if (last_seq === 0) return { type: 'failed', problem: 'the beginning of its log is not in the archive' };
+  if (Number.parseInt(run_id.slice(-2), 16) >= options.shards) return { type: 'failed', problem: `its shard has no worker: TREADLE_SHARDS is ${options.shards}` };
+  const archived = await readArchived(deps, run_id, last_seq);
+  if (typeof archived === 'string') return { type: 'failed', problem: archived };
+  if (isEnded(archived.state.status) && archived.state.ended_at !== null) {
+    await putEnded(deps, archived.state);
+    return { type: 'ended' };
+  }
+  const run = rebuilt(archived, deps.clock.nowMs(), options);
+  const reply = await deps.store.restore(run);
+  return reply === 'exists' ? { type: 'exists' } : { type: 'restored', waits: run.events.length > 0 };
+}
+
+/** The log was archived to its end, and what it came to was not. */
+async function putEnded(deps: RestoreDeps, state: RunState): Promise<void> {
+  const document = JSON.stringify({ ...runView(state, state.last_seq), tenant: state.tenant });
+  await deps.archive.putRun({ run_id: state.run_id, tenant: state.tenant, document });
+  await deps.store.restoreSession({ session_id: state.session_id, tenant: state.tenant, last: state.run_id });
+}
+
+interface Archived {
+  readonly state: RunState;
+  readonly ledger: LedgerOfLog;
+  /** Epoch milliseconds that a failed request waits for; null where nothing waits. */
+  readonly waits_until: number | null;
+}
+
+/** The fold of the archived log; in words what is wrong with it. */
+async function readArchived({ archive }: RestoreDeps, run_id: string, last_seq: number): Promise<Archived | string> {
+  let state: RunState = { ...initialState, run_id };
+  let waits_until: number | null = null;
+  const ledger = new LedgerOfLog();
+  while (state.last_seq < last_seq) {
+    const page = await archive.events(run_id, state.last_seq, 500);
+    if (page.length === 0) return `its log ends at ${state.last_seq}, not at ${last_seq}`;
+    try {
+      for (const text of page) {
+        const event: RunEvent = decodeEvent(text);
+        if (event.seq > last_seq) break;
+        state = evolve(state, event);
+        ledger.take(event);
+        if (event.type === 'error') waits_until = event.retry_in === null ? null : Math.round((event.ts + event.retry_in) * 1000);
+        if (event.type === 'turn_start') waits_until = null;
+      }
+    } catch (error) {
+      return `its log does not fold: ${error instanceof Error ? error.message : String(error)}`;
+    }
+  }
+  return { state, ledger, waits_until };
+}
+
+function rebuilt({ state: folded, ledger, waits_until }: Archived, now_ms: number, options: RestoreOptions): RestoredRun {
+  const begun = folded.status !== 'queued';
+  const run_at = folded.run_at === null ? 0 : Date.parse(folded.run_at);
+  const ahead = !begun && run_at > now_ms;
+  const asks = !options.strict && !options.accept_repeats && !ahead && folded.status !== 'paused' && mayUseOnce(folded);
+  const epoch = begun || asks ? folded.epoch + unseenClaims : 0;
+  const { state, events } = asks ? waiting(folded, epoch, now_ms) : { state: folded, events: [] };
+  const due_ms = begun ? waits_until ?? 0 : run_at;
+  return {
+    run_id: state.run_id, tenant: state.tenant, agent: state.agent, tags: state.tags, priority: state.priority, session_id: state.session_id,
+    status: state.status, epoch, last_ts: state.last_ts, event_epoch: state.epoch, archived_seq: folded.last_seq, events,
+    changes: stateChanges(initialState, state), ledger: ledger.entries.map((entry) => ({ tool_use_id: entry.tool_use_id, entry })),
+    open_calls: state.calls.filter((call) => !call.settled).map((call) => call.tool_use_id), pending: state.pending.map((call) => call.tool_use_id),
+    job: state.status === 'paused' ? { type: 'none' } : due_ms > now_ms ? { type: 'at', due_ms } : { type: 'now' },
+  };
+}
+
+/** Before the first claim nobody knows what the agent's patterns stand for. */
+function mayUseOnce(state: RunState): boolean {
+  return state.tools === null ? specOf(state).tools.length > 0 : state.tools.some((tool) => tool.effect === 'once');
+}
+
+/** The run waits for a person: for a word on each `once` call without a result, or to be resumed. */
+function waiting(folded: RunState, epoch: number, now_ms: number): { state: RunState; events: string[] } {
+  const once = new Set((folded.tools ?? []).flatMap((tool) => tool.effect === 'once' ? [tool.name] : []));
+  const pending = folded.calls.filter((call) => !call.settled && call.invalid === null && once.has(call.tool_name))
+    .map(({ tool_use_id, tool_name, tool_input }): PendingCall => ({ kind: 'outcome', tool_use_id, tool_name, tool_input, expires_at: null }));
+  const bodies: EventBody[] = [{ type: 'state_change', old: 'running', new: 'paused', reason: 'outcome', ...(pending.length > 0 ? { pending } : {}) }];
+  if (folded.status === 'queued') bodies.unshift({ type: 'state_change', old: 'queued', new: 'running', reason: 'claimed' });
+  let state = folded;
+  const events = bodies.map((body) => {
+    const event = stamp(state, body, now_ms / 1000, epoch);
+    state = evolve(state, event);
+    return encodeEvent(event);
+  });
+  return { state, events };
+}
+
+/** Ids begin with the time at which they were minted. */
+function mintedMs(run_id: string): number {
+  return Number.parseInt(run_id.slice(4, 16), 16);
+}

@@ -1,0 +1,21 @@
+/** A run that the archive gave back, as the store in memory keeps it. */
+import type { RestoredRun } from '@treadle/engine';
+import type { Run } from './records.ts';
+
+export interface RestoredAt { readonly clockMs: number; readonly graceMs: number; readonly archiveEveryMs: number; readonly behind: boolean }
+
+export function restoredRecord(run: RestoredRun, { clockMs, graceMs, archiveEveryMs, behind }: RestoredAt): Run {
+  const live = !behind && run.job.type === 'now';
+  const due_ms = run.job.type === 'at' ? run.job.due_ms : null;
+  return {
+    session: run.session_id, tenant: run.tenant, agent: run.agent, tags: run.tags, priority: run.priority,
+    status: run.status, epoch: run.epoch, claim_id: '', event_epoch: run.event_epoch, job_n: Math.max(1, run.epoch), job_live: live, deliveries: 0, nudges: 0,
+    last_seq: run.archived_seq + run.events.length, last_ts: run.last_ts, last_commit: null, wanted: null, first_claimed: run.epoch > 0,
+    fields: { ...run.changes.fields }, generation: run.changes.generation, messages: [...run.changes.messages],
+    events: run.events.map((text, index) => ({ seq: run.archived_seq + 1 + index, text })),
+    ledger: Object.fromEntries(run.ledger.map(({ tool_use_id, entry }) => [tool_use_id, entry])), open_calls: run.open_calls, pending: run.pending, decided: [],
+    inbox: [], inbox_in: 0, inbox_done: 0, commands: [], holder: '', not_before: due_ms ?? 0, archived_seq: run.archived_seq, sealed: null,
+    due_ms: behind ? null : due_ms, held_ms: live ? clockMs + graceMs : null, archive_ms: run.events.length > 0 ? clockMs + archiveEveryMs : null, expires_ms: null,
+    segments: run.archived_seq > 0 ? 1 : 0, merge_due: false,
+  };
+}
