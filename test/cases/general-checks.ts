@@ -1,4 +1,6 @@
 /** What holds after every case, whatever it was about. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Run } from '@treadle/client';
 import type { RunEvent } from '@treadle/core';
 import type { RecordedRequest } from '@treadle/testkit';
@@ -34,6 +36,7 @@ export async function generalChecks(cases: Cases, live: LiveRun, run: Run): Prom
   const where = live.label;
   expect(['completed', 'expired', 'failed', 'cancelled'], where).toContain(run.status);
   const events = await storedLog(cases, live.id);
+  keepLog(live.label, events);
   expect(events.map((event) => event.seq), where).toEqual(events.map((_, index) => index + 1));
   expect(events.flatMap((event) => event.type === 'run_end' ? [event.seq] : []), where).toEqual([events.length]);
   expect(live.seen, where).toEqual(events);
@@ -46,6 +49,12 @@ export async function generalChecks(cases: Cases, live: LiveRun, run: Run): Prom
   expect(live.unused(), `${where}: unused replies`).toBe(0);
   expect(ofType(events, 'tool_result').map((event) => event.tool_use_id).sort(), where).toEqual(ofType(events, 'tool_use').map((event) => event.tool_use_id).sort());
   return events;
+}
+
+/** Where `LOGS_OUT` names a folder, every log is kept there: what golden logs are chosen from. */
+function keepLog(label: string, events: readonly RunEvent[]): void {
+  const folder = process.env['LOGS_OUT'];
+  if (folder !== undefined) writeFileSync(join(folder, `${label.replaceAll(/[^\w-]+/g, '-').slice(0, 60)}.jsonl`), events.map((event) => `${JSON.stringify(event)}\n`).join(''));
 }
 
 /** The log as JSON lines. */

@@ -25,9 +25,34 @@ export function encodeEvent(event: RunEvent): string {
   return JSON.stringify(event);
 }
 
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * What makes an event of an older form one of the next. A log is never rewritten: what was written years ago is read through all the
+ * lifts that came since. An event says its form as `v`; without it, it is the first.
+ */
+export interface Lift {
+  readonly type: RunEvent['type'];
+  readonly from: number;
+  readonly lift: (event: Fields) => Fields;
+}
+
+/** None yet: every event is still in its first form. */
+const lifts: readonly Lift[] = [];
+
 /** Throws `SyntaxError` on text that is not JSON. */
 export function decodeEvent(line: string): RunEvent {
-  return JSON.parse(line) as RunEvent;
+  return decodeWith(lifts, line);
+}
+
+export function decodeWith(known: readonly Lift[], line: string): RunEvent {
+  let event = JSON.parse(line) as Fields;
+  for (;;) {
+    const { type, v = 1 } = event;
+    const next = known.find((lift) => lift.type === type && lift.from === v);
+    if (next === undefined) return event as unknown as RunEvent;
+    event = { ...next.lift(event), v: next.from + 1 };
+  }
 }
 
 export type StateFields = Omit<RunState, 'last_seq' | 'last_ts' | 'epoch' | 'transcript'>;

@@ -17,7 +17,10 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 /** A body that the route would take, so that only the id is in question. */
-const bodies: Record<string, object> = { 'POST /v1/runs/{run_id}/steer': { text: 'x' }, 'PATCH /v1/runs/{run_id}': { limits: { max_turns: 1_000_000 } } };
+const bodies: Record<string, object> = {
+  'POST /v1/runs/{run_id}/steer': { text: 'x' }, 'POST /v1/runs/{run_id}/fork': { after_seq: 5 }, 'POST /v1/runs/{run_id}/ledger/{tool_use_id}': { outcome: 'happened' },
+  'PATCH /v1/runs/{run_id}': { limits: { max_turns: 1_000_000 } },
+};
 
 interface Route { readonly method: 'GET'; readonly path: string }
 
