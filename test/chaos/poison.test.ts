@@ -19,7 +19,7 @@ const answered = (body: ChatBody): boolean => (body.messages ?? []).some((messag
 
 test('a run that kills its worker is poisoned after three deaths; the healthy ones beside it, which die with it, complete', async () => {
   const here = stage = await startChaos({
-    configFile, env: { TREADLE_POISON_LIMIT: '3', WORKER_CONCURRENCY: '30', TREADLE_LEASE_MS: '1000' },
+    configFile, env: { TREADLE_POISON_LIMIT: '3', WORKER_CONCURRENCY: '30', TREADLE_LEASE_MS: '3000' },
     // A turn of a healthy run takes longer than the time between two deaths: each death takes all of them along.
     script: (body) => labelOf(body) === 'poison' ? reply({ usage, calls: [{ id: null, name: 'die', args: {} }, { id: null, name: 't__look', args: { v: 'x' } }] }, { delayMs: 400 }) : { ...usualScript(body), delivery: { delayMs: 800 } },
   });

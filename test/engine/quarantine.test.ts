@@ -3,11 +3,11 @@ import { expect, test } from 'vitest';
 import type { Claim } from '@treadle/engine';
 import { Quarantine } from '@treadle/engine';
 
-interface Hold { readonly claim: Claim; readonly signal: AbortSignal; readonly abort: () => void }
+interface Hold { readonly claim: Claim; readonly signal: AbortSignal; excused: boolean; readonly abort: () => void }
 
 function hold(run_id: string): Hold {
   const controller = new AbortController();
-  return { claim: { run_id, n: 1, epoch: 1, claim_id: run_id }, signal: controller.signal, abort: () => { controller.abort(); } };
+  return { claim: { run_id, n: 1, epoch: 1, claim_id: run_id }, signal: controller.signal, excused: false, abort: () => { controller.abort(); } };
 }
 
 /** Counts of deaths by run, as the store would keep them. */
@@ -28,8 +28,8 @@ test('while one is on trial, those beside it are excused, and those that are tak
   await quarantine.admit(later);
   expect(counts()).toEqual({ suspect: 3, beside: 2, later: 2 });
   quarantine.leave(suspect);
-  await quarantine.admit(later);
-  expect(counts()).toEqual({ suspect: 3, beside: 2, later: 2 });
+  // No trial follows: whoever is still there counts again.
+  expect(counts()).toEqual({ suspect: 3, beside: 3, later: 3 });
 });
 
 test('a second one waits, excused, and is counted again when its turn has come', async () => {
@@ -53,8 +53,20 @@ test('one that is aborted while it waits is let go, and does not stand in the wa
   b.abort();
   await waiting;
   quarantine.leave(b);
-  const next = quarantine.enter(c, () => [a, c]);
+  const next = quarantine.enter(c, () => [c]);
   quarantine.leave(a);
   await next;
-  expect(counts()).toEqual({ a: 2, b: 2, c: 3 });
+  expect(counts()).toEqual({ a: 3, b: 2, c: 3 });
+});
+
+test('nobody is excused twice, however trials follow one another', async () => {
+  const { quarantine, counts } = world('a', 'b', 'beside');
+  const [a, b, beside] = [hold('a'), hold('b'), hold('beside')];
+  await quarantine.enter(a, () => [a, beside]);
+  const waiting = quarantine.enter(b, () => [b, beside]);
+  quarantine.leave(a);
+  await waiting;
+  expect(counts()).toEqual({ a: 3, b: 3, beside: 2 });
+  quarantine.leave(b);
+  expect(counts()).toEqual({ a: 3, b: 3, beside: 3 });
 });

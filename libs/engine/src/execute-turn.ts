@@ -138,7 +138,7 @@ function willPause(hold: RunHold, input: ToolCallsSettled): boolean {
 
 /** The job is never completed here: if it is still ours, it is the only one that the run has. */
 async function leave(deps: TurnDeps, hold: RunHold): Promise<TurnOutcome> {
-  if (hold.left === 'drain' || hold.left === 'unclear') await handBackSoon(deps, hold);
+  if (hold.left === 'drain' || hold.left === 'unclear' || hold.left === 'lease') await handBackSoon(deps, hold);
   return 'left';
 }
 

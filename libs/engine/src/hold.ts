@@ -43,6 +43,9 @@ export interface Extra {
 
 export type Written = 'committed' | 'fenced' | 'inbox_changed';
 
+/** How long what was asked last counts as known. Well below any lease, well above what an answer takes. */
+const freshMs = 1000;
+
 export class RunHold {
   readonly claim: Claim;
   readonly ledger: Map<string, LedgerEntry>;
@@ -50,10 +53,14 @@ export class RunHold {
   timedOut: 'turn_timeout' | 'session_timeout' | null = null;
   /** Whether this claim settles as unknown what an earlier one had begun. */
   tookOver = false;
+  /** Whether this delivery is taken out of the count (quarantine.ts). */
+  excused = false;
   #state: RunState;
   #inbox: readonly InboxEntry[];
   #applied: number;
   #left: LeaveReason | null = null;
+  /** When the last write was sent that was answered, by the monotonic clock. */
+  #askedMs = -Infinity;
   readonly #abort = new AbortController();
   readonly #deps: HoldDeps;
 
@@ -73,6 +80,18 @@ export class RunHold {
   get commands(): readonly Command[] { return this.#inbox.map((entry) => entry.command); }
   /** What a watch or an append of this claim has to say it knows: everything beyond comes back in the answer. */
   get inboxSeen(): number { return this.#applied; }
+
+  /**
+   * Asks whether the claim still holds, where that was not heard of lately: a process that stood still reads an answer from before as if
+   * it had just come, and would begin a call that somebody else has taken over. Throws what the store throws.
+   */
+  async confirm(): Promise<void> {
+    if (this.#left !== null || this.#deps.clock.monotonicMs() - this.#askedMs < freshMs) return;
+    const askedMs = this.#deps.clock.monotonicMs();
+    const [reply] = await this.#deps.store.watch([{ claim: this.claim, inbox_seen: this.#applied }]);
+    if (reply?.type !== 'held') this.abort('fenced');
+    else this.#askedMs = askedMs;
+  }
 
   abort(reason: AbortReason): void {
     if (reason !== 'cancel' && reason !== 'time') this.#left ??= reason;
@@ -128,15 +147,17 @@ export class RunHold {
     const seen = extra.decided ? this.#applied + known.length : this.#applied;
     // The next turn may start in this very process before the answer is read.
     this.#deps.warm.keep(after, this.claim);
+    const askedMs = this.#deps.clock.monotonicMs();
     try {
       const reply = await this.#deps.store.commit({
         claim: this.claim, expected_seq: this.#state.last_seq, commit_id: this.#deps.random.uuid(), status: after.status,
         events: events.map(encodeEvent), last_ts: after.last_ts, changes: stateChanges(this.#state, after), ledger: extra.ledger,
         open_calls: after.calls.filter((call) => !call.settled).map((call) => call.tool_use_id),
         pending: after.pending.map((call) => call.tool_use_id),
-        inbox_seen: seen, applies_inbox: extra.decided, took_over: this.tookOver, next,
+        inbox_seen: seen, applies_inbox: extra.decided, took_over: this.tookOver ? this.excused ? 'excused' : 'counted' : 'no', next,
       });
-      if (reply.type !== 'committed') this.#deps.warm.drop(this.claim.run_id);
+      if (reply.type === 'committed') this.#askedMs = askedMs;
+      else this.#deps.warm.drop(this.claim.run_id);
       if (reply.type === 'fenced') this.abort('fenced');
       if (reply.type === 'inbox_changed') this.#inbox = [...(extra.decided ? known : []), ...reply.inbox];
       if (reply.type === 'committed') this.#committed({ events, after, seen, inbox: reply.inbox, extra, next });

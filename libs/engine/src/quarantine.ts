@@ -10,11 +10,17 @@
  */
 import type { Claim, TurnStore } from './ports/run-store.ts';
 
-interface Held { readonly claim: Claim; readonly signal: AbortSignal }
+interface Held {
+  readonly claim: Claim;
+  readonly signal: AbortSignal;
+  /** Whether its delivery is taken out of the count for now. Written here alone. */
+  excused: boolean;
+}
 
 export class Quarantine {
   readonly #store: Pick<TurnStore, 'recount'>;
   #onTrial: Held | null = null;
+  readonly #beside = new Set<Held>();
   readonly #waiting: (() => void)[] = [];
 
   constructor(store: Pick<TurnStore, 'recount'>) {
@@ -23,26 +29,48 @@ export class Quarantine {
 
   /** For every run that is taken, once: excuses it where another one is on trial. */
   async admit(hold: Held): Promise<void> {
-    if (this.#onTrial !== null) await this.#store.recount([hold.claim], -1);
+    if (this.#onTrial === null) return;
+    this.#beside.add(hold);
+    await this.#excuse([hold]);
   }
 
   /** Resolves when `hold` is on trial, or when it has been aborted. `others`: what this process holds beside it. */
   async enter(hold: Held, others: () => readonly Held[]): Promise<void> {
     if (this.#onTrial !== null) {
-      await this.#store.recount([hold.claim], -1);
+      await this.#excuse([hold]);
       while (this.#onTrial !== null && !hold.signal.aborted) await this.#change(hold.signal);
       if (hold.signal.aborted) return;
-      this.#onTrial = hold;
-      await this.#store.recount([hold.claim], 1);
     }
+    // Nothing is awaited between: whoever comes later sees who is on trial, and excuses itself.
     this.#onTrial = hold;
-    const claims = others().filter((other) => other !== hold).map((other) => other.claim);
-    if (claims.length > 0) await this.#store.recount(claims, -1);
+    const beside = others().filter((other) => other !== hold);
+    for (const other of beside) this.#beside.add(other);
+    await Promise.all([this.#blame([hold]), this.#excuse(beside)]);
   }
 
+  /** For every run that was taken, once, at its end. Who was excused beside a trial is counted again when no other follows. */
   leave(hold: Held): void {
+    this.#beside.delete(hold);
     if (this.#onTrial === hold) this.#onTrial = null;
-    for (const wake of this.#waiting.splice(0)) wake();
+    const next = this.#waiting.splice(0);
+    for (const wake of next) wake();
+    if (this.#onTrial !== null || next.length > 0) return;
+    const beside = [...this.#beside];
+    this.#beside.clear();
+    this.#blame(beside).catch(() => undefined);
+  }
+
+  async #excuse(holds: readonly Held[]): Promise<void> {
+    await this.#recount(holds.filter((hold) => !hold.excused), true);
+  }
+
+  async #blame(holds: readonly Held[]): Promise<void> {
+    await this.#recount(holds.filter((hold) => hold.excused), false);
+  }
+
+  async #recount(holds: readonly Held[], excused: boolean): Promise<void> {
+    for (const hold of holds) hold.excused = excused;
+    if (holds.length > 0) await this.#store.recount(holds.map((hold) => hold.claim), excused ? -1 : 1);
   }
 
   #change(signal: AbortSignal): Promise<void> {

@@ -77,6 +77,7 @@ export class ToolCalls {
       const group = planGroups(this.#open())[0] ?? [];
       const own = this.#begins(group);
       if (own.length > 0 && !this.#hold.signal.aborted && (await this.#hold.begin(own)) !== 'committed') return this.#settled([]);
+      await this.#hold.confirm();
       // What an earlier claim had begun is not simply `not started`, even if nothing is begun any more.
       if (this.#hold.signal.aborted) return this.#settled(this.begunEarlier());
       for (const call of group) this.#running.set(call.tool_use_id, this.#run(call));

@@ -150,8 +150,9 @@ export interface Commit {
   /** How many commands the claimant has seen, all of them applied by this commit or an earlier one when `applies_inbox`. */
   readonly inbox_seen: number;
   readonly applies_inbox: boolean;
-  /** The claim has settled as unknown what an earlier one had begun: it is no proof that the run does not kill its workers, and the count goes on. */
-  readonly took_over?: boolean;
+  /** The claim has settled as unknown what an earlier one had begun: it is no proof that the run does not kill its workers, and the count goes on. `excused`: this
+   * delivery is out of the count already. */
+  readonly took_over?: 'no' | 'counted' | 'excused';
   readonly next: Next;
 }
 

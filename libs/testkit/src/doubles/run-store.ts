@@ -89,7 +89,7 @@ export function createMemoryRunStore(): MemoryRunStore {
   function follow(run_id: string, record: Run, commit: Commit): void {
     if (commit.next.type === 'keep') return;
     record.claim_id = '';
-    record.deliveries = commit.took_over === true ? Math.max(0, record.deliveries - 1) : 0;
+    record.deliveries = (commit.took_over ?? 'no') === 'no' ? 0 : Math.max(0, record.deliveries - (commit.took_over === 'counted' ? 1 : 0));
     record.nudges = 0;
     record.not_before = 0;
     switch (commit.next.type) {

@@ -4,7 +4,8 @@
 local function follow(shard, job_keys, ctl, set, commit)
   local next_type, now = commit.next.type, now_ms()
   if next_type == 'keep' then return end
-  set.put('claim', '', 'deliveries', commit.took_over and math.max(0, num(ctl, 'deliveries') - 1) or 0, 'nudges', 0)
+  local died = commit.took_over == 'no' and 0 or math.max(0, num(ctl, 'deliveries') - (commit.took_over == 'counted' and 1 or 0))
+  set.put('claim', '', 'deliveries', died, 'nudges', 0)
   local not_before = 0
   if next_type == 'job' then
     raise_job(shard, job_keys, ctl, set, { run_id = commit.run_id, urgency = 'begun', look_again = now + commit.grace_ms })

@@ -89,8 +89,12 @@ export function claimTests(it: () => Driver): void {
     const run_id = await it().create();
     await it().claim(run_id);
     const { claim } = await it().claim(run_id);
-    await it().commits(it().write(claim, 1, { type: 'job' }, { took_over: true }));
-    expect((await it().claim(run_id, 2)).claimed.deliveries).toBe(2);
+    await it().commits(it().write(claim, 1, { type: 'job' }, { took_over: 'counted' }));
+    const next = await it().claim(run_id, 2);
+    expect(next.claimed.deliveries).toBe(2);
+    await it().store.recount([next.claim], -1);
+    await it().commits(it().write(next.claim, 2, { type: 'job' }, { took_over: 'excused' }));
+    expect((await it().claim(run_id, 3)).claimed.deliveries).toBe(2);
   });
 
   test('a delivery that is handed back does not count, and can write no more', async () => {
