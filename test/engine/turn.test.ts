@@ -101,6 +101,38 @@ test('a cancel that meets a takeover says of a call begun earlier that its outco
   expect(log.at(-1)).toMatchObject({ status: 'cancelled' });
 });
 
+test.each(['read', 'idempotent', 'once'] as const)('a %s call whose result is recorded is not run again by the worker that takes over', async (effect) => {
+  const started: string[] = [];
+  const slow = [new Promise<string>(() => undefined), Promise.resolve('slow result')];
+  const w = await world({
+    model: () => Promise.resolve(reply({ calls: calls('quick', 'slow') })),
+    tools: [testTool('quick', { effect }), testTool('slow', { effect: 'read' })],
+    tool: (run) => { started.push(run.tool.name); return run.tool.name === 'quick' ? Promise.resolve('quick result') : slow.shift()!; },
+  });
+  void w.deliver().catch(() => undefined);
+  await expect.poll(async () => (await w.log()).some((event) => event.type === 'tool_result')).toBe(true);
+  const second: TurnDeps = { ...w.deps, held: new HeldRuns(w.store), warm: new WarmRuns() };
+  expect(await executeTurn(second, { run_id, n: 1 }, new AbortController().signal)).toBe('done');
+  expect(started).toEqual(['quick', 'slow', 'slow']);
+  expect((await w.log()).flatMap((event) => event.type === 'tool_result' ? [event.content] : [])).toEqual(['quick result', 'slow result']);
+});
+
+test('a tool is aborted when its worker hears that the run has a newer claim, and what it answers is not written', async () => {
+  const heard: unknown[] = [];
+  const w: Awaited<ReturnType<typeof world>> = await world({
+    model: () => Promise.resolve(reply({ calls: calls('slow') })),
+    tool: async (run) => {
+      await w.store.claim({ run_id, n: 1, claim_id: 'newer', held: null });
+      await w.deps.held.watch();
+      heard.push(run.signal.reason);
+      return 'late';
+    },
+  });
+  expect(await w.deliver()).toBe('left');
+  expect(heard).toEqual(['fenced']);
+  expect((await w.log()).some((event) => event.type === 'tool_result')).toBe(false);
+});
+
 test('a pause while a batch is half done waits for the calls that run, and loses no result', async () => {
   const w: Awaited<ReturnType<typeof world>> = await world({
     model: () => Promise.resolve(reply({ calls: calls('quick', 'slow') })),

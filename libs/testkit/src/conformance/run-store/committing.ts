@@ -76,6 +76,18 @@ export function commitTests(it: () => Driver): void {
     await it().commits(it().write(claim, 1, { type: 'job' }, full));
   });
 
+  test('is fenced by its seq alone, from before what was written since though it adds no event, and from beyond it', async () => {
+    const run_id = await it().create();
+    const { claim } = await it().claim(run_id);
+    const begins = { events: [], ledger: [{ tool_use_id: 'a', entry: ledgerEntry('a') }] };
+    await it().commits(it().write(claim, 1, { type: 'keep' }));
+    const before = await everything(run_id);
+    for (const write of [it().write(claim, 1, { type: 'keep' }, begins), it().write(claim, 3, { type: 'keep' })]) {
+      expect(await it().store.commit(write)).toEqual({ type: 'fenced' });
+      expect(await everything(run_id)).toEqual(before);
+    }
+  });
+
   test('of a run that nobody knows is fenced', async () => {
     const write = it().write({ run_id: newRunId(), n: 1, epoch: 1, claim_id: 'c' }, 0, { type: 'keep' });
     expect(await it().store.commit(write)).toEqual({ type: 'fenced' });
