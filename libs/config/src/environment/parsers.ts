@@ -74,7 +74,12 @@ function isServer(text: string): boolean {
 }
 
 function isDecodable(text: string): boolean {
-  return !/%(?![0-9a-fA-F]{2})/.test(text);
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** An address to listen on. */

@@ -22,27 +22,27 @@ const name = 'watched';
 
 /** Resolves when the replica is in step and the Sentinels know each other. `downAfterMs`: when a silent master counts as gone. */
 export async function startWatchedRedis({ downAfterMs = 1000 }: { readonly downAfterMs?: number } = {}): Promise<WatchedRedis> {
-  const master = await startRedis();
-  const others = await allOrNone([
-    startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port)] }),
-    ...[1, 2, 3].map(() => startServer((dir, port) => [configured(dir, { port, master: master.port, downAfterMs }), '--sentinel'])),
-  ]).catch(async (error: unknown) => {
-    await master.stop();
-    throw error;
-  });
-  const [replica, ...sentinels] = others as [RedisServer, ...RedisServer[]];
-  const stop = async (): Promise<void> => { await Promise.all([...sentinels, replica, master].map((server) => server.stop())); };
+  const servers: RedisServer[] = [];
+  const stop = async (): Promise<void> => { await Promise.all(servers.map((server) => server.stop())); };
   try {
-    await says(replica.port, 'INFO replication', /master_link_status:up/);
+    // By default a master waits for 5 s, for more replicas than the first.
+    const master = await startRedis({ args: ['--repl-diskless-sync-delay', '0'] });
+    servers.push(master);
+    const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port)] });
+    servers.push(replica);
+    // A Sentinel that finds no replica at first asks again only after 10 s.
+    await says(master.port, 'INFO replication', /state=online/);
+    const sentinels = await allOrNone([1, 2, 3].map(() => startServer((dir, port) => [configured(dir, { port, master: master.port, downAfterMs }), '--sentinel'])));
+    servers.push(...sentinels);
     for (const { port } of sentinels) await says(port, 'INFO sentinel', /status=ok,[^]*slaves=1,sentinels=3/);
+    return {
+      url: `redis-sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')}/${name}`, master, replica, stop,
+      failedOver: () => says(replica.port, 'ROLE', /master/),
+    };
   } catch (error) {
     await stop();
     throw error;
   }
-  return {
-    url: `redis-sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')}/${name}`, master, replica, stop,
-    failedOver: () => says(replica.port, 'ROLE', /master/),
-  };
 }
 
 /** Sentinels write what they learn into their file. */
