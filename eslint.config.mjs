@@ -51,7 +51,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['**/*.test.ts', 'test/**/*.ts', 'libs/testkit/**/*.ts'],
+    files: ['**/*.test.ts', '**/fixtures/**/*.ts', 'test/**/*.ts', 'libs/testkit/**/*.ts'],
     rules: {
       'max-lines-per-function': 'off',
       '@nx/enforce-module-boundaries': 'off',

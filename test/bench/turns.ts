@@ -6,9 +6,8 @@
  */
 import { fork } from 'node:child_process';
 import { join } from 'node:path';
-import { connectRedis } from '@treadle/run-store';
+import { connectRedis, type RedisClient } from '@treadle/run-store';
 import { startRedis } from '@treadle/testkit';
-import type { Redis } from 'ioredis';
 import { bare, treadle, type Contender, type Place } from './contenders.ts';
 
 const rounds = Number(process.env['ROUNDS'] ?? 5);
@@ -19,7 +18,7 @@ const fsync = process.env['FSYNC'] === 'everysec' ? 'everysec' : 'always';
 
 interface Round { readonly turnsPerS: number; readonly workerCpuMs: number; readonly redisCpuMs: number; readonly aofKb: number }
 
-async function measure(contender: Contender, redis: Redis): Promise<Round> {
+async function measure(contender: Contender, redis: RedisClient): Promise<Round> {
   for (let run = 0; run < runs; run++) await contender.enqueue();
   const before = await redisUse(redis);
   const cpu = process.cpuUsage();
@@ -36,7 +35,7 @@ async function measure(contender: Contender, redis: Redis): Promise<Round> {
   };
 }
 
-async function redisUse(redis: Redis): Promise<{ cpuS: number; aof: number }> {
+async function redisUse(redis: RedisClient): Promise<{ cpuS: number; aof: number }> {
   const info = await redis.info();
   const field = (name: string): number => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)?.[1] ?? 0);
   return { cpuS: field('used_cpu_sys') + field('used_cpu_user'), aof: field('aof_current_size') };

@@ -137,7 +137,7 @@ const engineProtections: readonly Protection[] = [
   {
     name: 'quarantine',
     without: 'runs beside one on its last chance are blamed for its death',
-    edits: [{ file: 'libs/engine/src/quarantine.ts', find: '    if (claims.length > 0) await this.#store.recount(claims, -1);\n', replace: '' }],
+    edits: [{ file: 'libs/engine/src/quarantine.ts', find: '    await Promise.all([this.#blame([hold]), this.#excuse(beside)]);\n', replace: '    await this.#blame([hold]);\n' }],
     tests: [{ file: 'test/engine/quarantine.test.ts' }],
   },
 ];

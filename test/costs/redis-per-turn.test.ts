@@ -2,6 +2,7 @@
  * What one turn costs in Redis, counted exactly: commands that the process waits for (every command that any client of this
  * process sends, BullMQ's included), and bytes that end up in the append-only file.
  */
+import type { RedisClient } from '@treadle/run-store';
 import { Redis } from 'ioredis';
 import { afterEach, expect, test } from 'vitest';
 import { startCostWorker, turnOf, type CostWorker } from './worker.ts';
@@ -57,7 +58,7 @@ test('a turn at length 100 writes as many bytes as one at length 10, within 10 %
   expect(Math.abs(late - early) / early).toBeLessThan(0.1);
 });
 
-async function aofBytes(redis: Redis): Promise<number> {
+async function aofBytes(redis: RedisClient): Promise<number> {
   return Number(/aof_current_size:(\d+)/.exec(await redis.info('persistence'))![1]);
 }
 

@@ -5,12 +5,11 @@
 import { defaultLimits, noJudgement, noUsage, type ModelReply } from '@treadle/core';
 import { createRun, executeTurn, HeldRuns, IncrementWriter, mintRunId, WarmRuns, type JobConsumer, type ModelCall, type RunStore, type TurnDeps } from '@treadle/engine';
 import { consumeJobs, turnJobs } from '@treadle/queue';
-import { connectRedis, createRunStore } from '@treadle/run-store';
+import { connectRedis, createRunStore, type RedisClient } from '@treadle/run-store';
 import { agentLimits, startRedis, testModel, testSpec, testTool, type RedisServer } from '@treadle/testkit';
-import type { Redis } from 'ioredis';
 
 export interface CostWorker {
-  readonly redis: Redis;
+  readonly redis: RedisClient;
   readonly store: RunStore;
   /** Begins to take jobs. */
   start(concurrency: number): void;

@@ -50,9 +50,12 @@ function bare(): Record<string, string> {
   return Object.fromEntries(['PATH', 'HOME', 'TMPDIR', 'LANG'].flatMap((name) => process.env[name] === undefined ? [] : [[name, process.env[name]!]]));
 }
 
-export interface Stage {
+/** Where the processes find their Redis, of whatever kind. */
+export interface StageRedis { readonly url: string; stop(): Promise<void> }
+
+export interface Stage<R extends StageRedis = RedisServer> {
   readonly dir: string;
-  readonly redis: RedisServer;
+  readonly redis: R;
   readonly model: ModelServer;
   readonly api: Role;
   readonly client: Client;
@@ -62,7 +65,9 @@ export interface Stage {
   stop(): Promise<void>;
 }
 
-export interface StageOptions {
+export interface StageOptions<R extends StageRedis = RedisServer> {
+  /** By default one server that fsyncs. The stage stops it. */
+  readonly redis?: () => Promise<R>;
   readonly model: Omit<ModelServerOptions, 'dialect'>;
   readonly agent?: Readonly<Record<string, unknown>>;
   readonly tools?: Readonly<Record<string, unknown>>;
@@ -71,10 +76,12 @@ export interface StageOptions {
 }
 
 /** An API with one agent, `tester`, whose tools are those of the test MCP server; no worker yet. */
-export async function startStage(options: StageOptions): Promise<Stage> {
+export async function startStage(options: StageOptions): Promise<Stage>;
+export async function startStage<R extends StageRedis>(options: StageOptions<R> & { readonly redis: () => Promise<R> }): Promise<Stage<R>>;
+export async function startStage(options: StageOptions<StageRedis>): Promise<Stage<StageRedis>> {
   const dir = mkdtempSync(join(tmpdir(), 'treadle-e2e-'));
   const ledgerFile = join(dir, 'ledger.jsonl');
-  const [redis, model] = await Promise.all([startRedis(), startModelServer({ dialect: 'ollama', ...options.model })]);
+  const [redis, model] = await Promise.all([(options.redis ?? startRedis)(), startModelServer({ dialect: 'ollama', ...options.model })]);
   const config = {
     models: { small: { provider: 'ollama', model: 'fake', base_url: model.url, context_window: 32_768, max_output_tokens: 1024 } },
     chains: { default: { models: ['small'] } },

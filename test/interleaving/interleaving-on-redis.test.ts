@@ -1,9 +1,8 @@
 /**
  * A sample of the same scenarios on a real Redis: the Lua scripts, BullMQ's own jobs. Drawn by a seed that is printed on failure.
  */
-import { connectRedis } from '@treadle/run-store';
+import { connectRedis, type RedisClient } from '@treadle/run-store';
 import { startRedis, type RedisServer } from '@treadle/testkit';
-import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { play, type Scenario } from './play.ts';
 import { commandAtEachStep, crashAfterCrash, resends, rollBacks, twoZombies, zombieThatCrashes, zombieThenCrash } from './scenarios.ts';
@@ -13,7 +12,7 @@ const seed = Number(process.env.TREADLE_SEED ?? Date.now() % 1_000_000);
 const each = Number(process.env.TREADLE_SAMPLE ?? 40);
 
 let server: RedisServer;
-let redis: Redis;
+let redis: RedisClient;
 
 beforeAll(async () => {
   server = await startRedis({ appendfsync: 'no' });

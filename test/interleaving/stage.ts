@@ -3,9 +3,8 @@
  */
 import type { RunStore } from '@treadle/engine';
 import { turnJobs } from '@treadle/queue';
-import { createRunStore } from '@treadle/run-store';
+import { createRunStore, type RedisClient } from '@treadle/run-store';
 import { createMemoryRunStore, type Protections } from '@treadle/testkit';
-import type { Redis } from 'ioredis';
 
 export interface StageJob { readonly run_id: string; readonly n: number }
 
@@ -40,7 +39,7 @@ const queue = `{${prefix}:00}:turns`;
 const writers = ['claim', 'commit', 'appendMany', 'command', 'handBack', 'pump', 'finished'] as const;
 
 /** Empties the Redis it is given. Time does not pass in it: its scenarios wait for nothing. */
-export async function redisStage(redis: Redis): Promise<Stage> {
+export async function redisStage(redis: RedisClient): Promise<Stage> {
   await redis.flushdb();
   const real = createRunStore({ redis, jobs: turnJobs({ prefix }) }, { prefix, shards: 1 });
   const history: Dump[] = [];
@@ -72,13 +71,13 @@ export async function redisStage(redis: Redis): Promise<Stage> {
 
 type Dump = ReadonlyMap<string, string>;
 
-async function dumpOf(redis: Redis): Promise<Dump> {
+async function dumpOf(redis: RedisClient): Promise<Dump> {
   const keys = (await redis.keys('*')).sort();
   const values = await Promise.all(keys.map((key) => redis.dumpBuffer(key)));
   return new Map(keys.map((key, index) => [key, values[index]?.toString('base64') ?? '']));
 }
 
-async function restore(redis: Redis, dump: Dump): Promise<void> {
+async function restore(redis: RedisClient, dump: Dump): Promise<void> {
   await redis.flushdb();
   await Promise.all([...dump].map(([key, value]) => redis.restore(key, 0, Buffer.from(value, 'base64'))));
 }

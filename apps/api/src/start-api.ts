@@ -9,12 +9,11 @@ import { agentSpecOf, agentVersionOf, chainSpecOf, type LoadedConfig, type Setti
 import { LogFollowers, shownWhenArchived, type RunStore } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { turnJobs } from '@treadle/queue';
-import { connectRedis, createEventFeed, createRedisClock, createRunStore, inspectRedis } from '@treadle/run-store';
+import { connectRedis, createEventFeed, createRedisClock, createRunStore, describeRedis, inspectRedis, readinessProblems, whenReady } from '@treadle/run-store';
 import { createMetrics, watchEventLoop, type Logger } from '@treadle/telemetry';
-import type { Redis } from 'ioredis';
 import { uuidv7 } from 'uuidv7';
 import { createKeyTable, loadKeys, type KeyTable } from './auth/keys.ts';
-import type { AgentCatalogue, ApiDeps, Health } from './dependencies.ts';
+import type { AgentCatalogue, ApiDeps } from './dependencies.ts';
 import { createApiServer } from './server.ts';
 import { guardedArchive, guardedStore } from './store/guarded-store.ts';
 
@@ -54,11 +53,13 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
     logger.warn({ err: error }, 'redis');
   };
   const first = connectRedis(setup.redisUrl, { role: 'command', onError });
-  const problem = (await inspectRedis(first)).problems.find((each) => each.severity === 'error');
+  const inspection = await inspectRedis(first);
+  const problem = inspection.problems.find((each) => each.severity === 'error');
   if (problem !== undefined) throw new UnfitApi([`REDIS_URL: ${problem.problem} (${problem.mend})`]);
   const clock = await createRedisClock(first);
   const redis = connectRedis(setup.redisUrl, { role: 'api', onError });
-  await ready(redis);
+  // This connection keeps no queue: what is asked before it stands would be refused.
+  await whenReady(redis);
   const strict = settings.archiveMode === 'strict';
   const store = (setup.decorate ?? ((each) => each))(createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, {
     prefix: settings.prefix, shards: settings.shards, ...(strict ? { archiveAfterMs: 0 } : {}),
@@ -78,14 +79,18 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
 
   const deps: ApiDeps = {
     store: readable, archive, followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, keys, logger,
-    health: () => healthOf(redis), metrics: () => metrics.registry.metrics(), observe: {
+    health: async () => {
+      const problems = await readinessProblems(redis, settings);
+      return { ok: problems.length === 0, problems };
+    },
+    metrics: () => metrics.registry.metrics(), observe: {
       runCreated: (agent) => { metrics.runsCreated.inc({ agent }); }, sseClientOpened: () => { metrics.sseClients.inc(); }, sseClientGone: () => { metrics.sseClients.dec(); },
     },
   };
   const server = createApiServer(deps, { shards: settings.shards, version: await packageVersion() });
   await server.listen({ host: settings.host, port: settings.port });
   const { port } = server.server.address() as AddressInfo;
-  logger.info({ archive: description, port }, 'API ready');
+  logger.info({ redis: describeRedis(inspection), archive: description, port }, 'API ready');
   return {
     url: `http://${settings.host.includes(':') ? `[${settings.host}]` : settings.host}:${port}`,
     close: async () => {
@@ -98,11 +103,6 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
       first.disconnect();
     },
   };
-}
-
-/** This connection keeps no queue: what is asked before it stands would be refused. */
-async function ready(redis: Redis): Promise<void> {
-  if (redis.status !== 'ready') await new Promise<void>((resolve) => { redis.once('ready', () => { resolve(); }); });
 }
 
 const clockEveryMs = 10_000;
@@ -130,10 +130,4 @@ function catalogueOf(config: LoadedConfig): AgentCatalogue {
     return spec === undefined ? [] : [[name, { spec, version: agentVersionOf(spec) }] as const];
   }));
   return { get: (name) => agents.get(name) ?? null, list: () => [...agents.values()] };
-}
-
-async function healthOf(redis: Redis): Promise<Health> {
-  const silent = new Promise<Health>((resolve) => { setTimeout(() => { resolve({ ok: false, problems: ['Redis does not answer'] }); }, 1500).unref(); });
-  const asked = redis.ping().then((): Health => ({ ok: true, problems: [] }), (): Health => ({ ok: false, problems: ['Redis does not answer'] }));
-  return Promise.race([asked, silent]);
 }

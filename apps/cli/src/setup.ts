@@ -58,7 +58,6 @@ export async function loadSetup(env: NodeJS.ProcessEnv, options: { readonly conf
     ...(environment.type === 'invalid' ? environment.problems.map((each) => `${each.name}: ${each.problem}`) : []),
     ...(outcome.type === 'invalid' ? outcome.problems.map((each) => `${outcome.source}: ${each.path === '' ? '' : `${each.path}: `}${each.problem}`) : []),
   ];
-  if (/^redis-(sentinel|cluster):/.test(settings?.redisUrl ?? '')) faults.push('REDIS_URL: Sentinel and Cluster are not supported yet; expected redis:// or rediss://');
   if (faults.length > 0 || settings === null || outcome.type === 'invalid') throw new CommandFailed(exitCodes.badUsage, faults);
   return { settings, config: outcome.config, source: outcome.source, secrets: [...environmentSecrets(env), ...outcome.config.secrets] };
 }

@@ -13,10 +13,11 @@ import { openArchive } from '@treadle/event-archive';
 import { createAnswerJudge } from '@treadle/judgement';
 import { createModelGateway, type ClosableModelGateway } from '@treadle/models';
 import { consumeJobs, queueDepths, turnJobs } from '@treadle/queue';
-import { connectRedis, createRedisClock, createRunStore, inspectRedis, type RedisClock } from '@treadle/run-store';
+import {
+  connectRedis, createRedisClock, createRunStore, describeRedis, inspectRedis, readinessProblems, type RedisClient, type RedisClock,
+} from '@treadle/run-store';
 import { createMetrics, observeEvent, watchEventLoop, type Logger, type Metrics } from '@treadle/telemetry';
 import { createToolRunner, type OpenToolRunner } from '@treadle/tools';
-import type { Redis } from 'ioredis';
 import { uuidv7 } from 'uuidv7';
 import { createAudits, type Audits } from './audits.ts';
 import { measuredModels, measuredStore, measuredTools, measuredTurn } from './measured.ts';
@@ -59,7 +60,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const { settings, logger } = setup;
   const onError = seldom((error: Error): void => { logger.warn({ err: error }, 'redis'); });
   const redis = connectRedis(setup.redisUrl, { role: 'command', onError });
-  await checkRedis(redis, logger);
+  const redisDescription = await checkRedis(redis, logger);
   const clock = await createRedisClock(redis);
   const opened = openArchive({
     bucket: settings.s3Bucket, endpoint: settings.s3Endpoint, region: settings.s3Region, access_key_id: settings.s3AccessKeyId,
@@ -86,12 +87,12 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   addDuties(ticks, { settings, store, held, clock, archiving, metrics, redis });
   ticks.add('audit', every.audit, () => audits.round());
   archive.check().catch((error: unknown) => { logger.warn({ err: error, archive: description }, 'the archive cannot be used; runs go on, and are archived when it can'); });
-  logger.info({ archive: description, shards: settings.shards, concurrency: settings.workerConcurrency }, 'worker ready');
+  logger.info({ redis: redisDescription, archive: description, shards: settings.shards, concurrency: settings.workerConcurrency }, 'worker ready');
 
   const stopWatching = watchEventLoop(metrics);
 
   const pool: Pool = { stopWatching, redis, consumer, ticks, held, tools, models };
-  return { metrics, problems: async () => [...await problemsOf(redis), ...consumer.problems()], drain: (timeoutMs) => drain(pool, timeoutMs) };
+  return { metrics, problems: async () => [...await readinessProblems(redis, settings), ...consumer.problems()], drain: (timeoutMs) => drain(pool, timeoutMs) };
 }
 
 interface Parts extends WorkerPorts { readonly clock: RedisClock; readonly held: HeldRuns; readonly metrics: Metrics; readonly archiving: ArchiveDeps; readonly audits: Audits }
@@ -182,7 +183,7 @@ async function handle({ deps, metrics, logger, archiving }: Handling, job: Job, 
 }
 
 interface Duties {
-  readonly settings: Settings; readonly store: RunStore; readonly held: HeldRuns; readonly clock: RedisClock; readonly metrics: Metrics; readonly redis: Redis;
+  readonly settings: Settings; readonly store: RunStore; readonly held: HeldRuns; readonly clock: RedisClock; readonly metrics: Metrics; readonly redis: RedisClient;
   readonly archiving: ArchiveDeps;
 }
 
@@ -212,11 +213,14 @@ function addDuties(ticks: Ticks, { settings, store, held, clock, archiving, metr
   }
 }
 
-async function checkRedis(redis: Redis, logger: Logger): Promise<void> {
-  const { problems } = await inspectRedis(redis);
+/** Says what was found. Throws `UnfitRedis`. */
+async function checkRedis(redis: RedisClient, logger: Logger): Promise<string> {
+  const inspection = await inspectRedis(redis);
+  const { problems } = inspection;
   for (const each of problems.filter((problem) => problem.severity === 'warning')) logger.warn({ mend: each.mend }, each.problem);
   const unfit = problems.find((problem) => problem.severity === 'error');
   if (unfit !== undefined) throw new UnfitRedis(`${unfit.problem} (${unfit.mend})`);
+  return describeRedis(inspection);
 }
 
 /** Connections that are away fail many times a second; a line now and then says the same. */
@@ -237,13 +241,8 @@ export class UnfitRedis extends Error {
   }
 }
 
-async function problemsOf(redis: Redis): Promise<string[]> {
-  const silent = new Promise<string[]>((resolve) => { setTimeout(() => resolve(['Redis does not answer']), 1500).unref(); });
-  return Promise.race([redis.ping().then(() => [], (error: unknown) => [`Redis: ${String(error)}`]), silent]);
-}
-
 interface Pool {
-  readonly redis: Redis; readonly consumer: ReturnType<typeof consumeJobs>; readonly ticks: Ticks; readonly held: HeldRuns; readonly tools: OpenToolRunner;
+  readonly redis: RedisClient; readonly consumer: ReturnType<typeof consumeJobs>; readonly ticks: Ticks; readonly held: HeldRuns; readonly tools: OpenToolRunner;
   readonly models: ClosableModelGateway; readonly stopWatching: () => void;
 }
 

@@ -11,10 +11,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Job, JobConsumer, JobHandler } from '@treadle/engine';
 import { Queue, WaitingError, Worker, type Job as BullJob } from 'bullmq';
-import type { Redis } from 'ioredis';
 import { createDeliveries, type Deliveries } from './deliveries.ts';
 import { createHearing } from './hearing.ts';
-import { queueDepths } from './queue-depths.ts';
+import { queueDepths, type RedisClient } from './queue-depths.ts';
 import { queueKey, queueName, shardPrefix } from './queue-names.ts';
 
 export interface ConsumerDeps {
@@ -22,7 +21,7 @@ export interface ConsumerDeps {
    * Makes a connection that waits for Redis (`maxRetriesPerRequest: null`). Called once; every shard's worker duplicates it for
    * its blocking read. Closed by the consumer.
    */
-  readonly connect: () => Redis;
+  readonly connect: () => RedisClient;
   readonly prefix: string;
   readonly shards: number;
 }
@@ -44,7 +43,7 @@ export interface ConsumerOptions {
 }
 
 interface Hands {
-  readonly deliveries: Deliveries; readonly closing: AbortSignal; readonly redis: Redis; readonly report: (error: unknown) => void;
+  readonly deliveries: Deliveries; readonly closing: AbortSignal; readonly redis: RedisClient; readonly report: (error: unknown) => void;
   /** Jobs of this shard: taken so far, and in hand now. */
   readonly count: { taken: number; inHand: number };
 }

@@ -1,13 +1,12 @@
 import { turnJobs } from '@treadle/queue';
 import { startRedis, type RedisServer } from '@treadle/testkit';
 import type { FeedNotice, RunStore } from '@treadle/engine';
-import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { claimRun, commitOf, createRun } from './fixtures/runs.ts';
-import { connectRedis, createEventFeed, createRunStore } from './index.ts';
+import { connectRedis, createEventFeed, createRunStore, type RedisClient } from './index.ts';
 
 let server: RedisServer;
-let redis: Redis;
+let redis: RedisClient;
 let store: RunStore;
 let stop: AbortController;
 
@@ -28,8 +27,8 @@ afterEach(async () => {
 async function following() {
   const notices: FeedNotice[] = [];
   let gaps = 0;
-  const connections: Redis[] = [];
-  const connect = (): Redis => {
+  const connections: RedisClient[] = [];
+  const connect = (): RedisClient => {
     const connection = connectRedis(server.url, { role: 'blocking' });
     connections.push(connection);
     return connection;

@@ -9,8 +9,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventFeed } from '@treadle/engine';
-import type { Redis } from 'ioredis';
 import { createKeys } from './keys.ts';
+import type { RedisClient } from './redis-connection.ts';
 
 type Handlers = Parameters<EventFeed['follow']>[0];
 
@@ -19,7 +19,7 @@ const blockMs = 5000;
 const pauseMs = 200;
 
 /** `connect` makes a connection of the role `blocking`; the feed closes it. */
-export function createEventFeed(deps: { readonly connect: () => Redis }, options: { readonly prefix: string; readonly shards: number }): EventFeed {
+export function createEventFeed(deps: { readonly connect: () => RedisClient }, options: { readonly prefix: string; readonly shards: number }): EventFeed {
   const keys = createKeys(options.prefix);
   return {
     follow: async (handlers, signal) => {
@@ -39,7 +39,7 @@ export function createEventFeed(deps: { readonly connect: () => Redis }, options
   };
 }
 
-async function followShard(connect: () => Redis, feed: string, { handlers, signal }: { handlers: Handlers; signal: AbortSignal }): Promise<void> {
+async function followShard(connect: () => RedisClient, feed: string, { handlers, signal }: { handlers: Handlers; signal: AbortSignal }): Promise<void> {
   if (signal.aborted) return;
   const redis = connect();
   const stop = (): void => { redis.disconnect(); };
@@ -59,7 +59,7 @@ async function followShard(connect: () => Redis, feed: string, { handlers, signa
 }
 
 /** The number at the feed's tail, as soon as Redis answers. Null when aborted. */
-async function reconnected(redis: Redis, feed: string, signal: AbortSignal): Promise<number | null> {
+async function reconnected(redis: RedisClient, feed: string, signal: AbortSignal): Promise<number | null> {
   while (!signal.aborted) {
     try {
       const [entry] = await redis.xrevrange(feed, '+', '-', 'COUNT', 1);
@@ -74,7 +74,7 @@ async function reconnected(redis: Redis, feed: string, signal: AbortSignal): Pro
 
 /** Reads until a read fails or the signal aborts; answers the number read last. */
 async function readOn(
-  redis: Redis, feed: string, { last: first, handlers, signal }: { last: number; handlers: Handlers; signal: AbortSignal },
+  redis: RedisClient, feed: string, { last: first, handlers, signal }: { last: number; handlers: Handlers; signal: AbortSignal },
 ): Promise<number> {
   let last = first;
   while (!signal.aborted) {

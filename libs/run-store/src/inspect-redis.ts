@@ -1,5 +1,9 @@
-/** What a given Redis promises, for `doctor` and readiness: each shortcoming with what is lost by it and how to mend it. */
-import type { Redis } from 'ioredis';
+/**
+ * What a given Redis promises, for `doctor` and readiness: each shortcoming with what is lost by it and how to mend it. Of a Cluster every
+ * master is asked, since each holds some of the runs.
+ */
+import { Cluster, type Redis } from 'ioredis';
+import type { RedisClient } from './redis-connection.ts';
 
 export interface RedisProblem {
   /** `error`: Treadle cannot keep its promises at all. `warning`: it keeps them until the named event. */
@@ -9,19 +13,58 @@ export interface RedisProblem {
 }
 
 /** Settings are null where the server does not tell (CONFIG is often denied by managed services). */
-export interface RedisInspection {
+export interface RedisSettings {
   readonly version: string;
   readonly appendonly: string | null;
   readonly appendfsync: string | null;
   readonly no_appendfsync_on_rewrite: string | null;
   readonly maxmemory_policy: string | null;
+  /** Replicas that are connected to it. */
+  readonly replicas: number;
+}
+
+/** The settings are those of the first master; where another differs for the worse, a problem says so. */
+export interface RedisInspection extends RedisSettings {
+  readonly mode: 'server' | 'sentinel' | 'cluster';
+  /** Masters: their addresses in a Cluster, else the one port. */
+  readonly nodes: readonly string[];
   readonly problems: readonly RedisProblem[];
 }
 
-type Settings = Omit<RedisInspection, 'problems'>;
+/** Throws what the connection throws; of a Cluster, where no master answers. */
+export async function inspectRedis(redis: RedisClient): Promise<RedisInspection> {
+  if (!(redis instanceof Cluster)) {
+    const { settings, port } = await settingsOf(redis);
+    const mode = redis.options.sentinels == null ? 'server' : 'sentinel';
+    return { ...settings, mode, nodes: [`port ${port}`], problems: [...problemsOf(settings), ...(mode === 'server' ? [] : failoverProblems(settings))] };
+  }
+  // Nodes are known once any command has been answered.
+  await redis.time();
+  const masters = await Promise.all(redis.nodes('master').map(async (node) => ({
+    address: `${node.options.host ?? '?'}:${node.options.port ?? '?'}`,
+    // What it holds stands still, and the others go on.
+    settings: await settingsOf(node).then(({ settings }) => settings, () => null),
+  })));
+  const first = masters.find(({ settings }) => settings !== null)?.settings;
+  if (first == null) throw new Error('no master of the Redis Cluster answers');
+  return {
+    ...first, mode: 'cluster', nodes: masters.map(({ address }) => address).sort(),
+    problems: merged(masters.map(({ address, settings }) => ({ address, problems: settings === null ? [silentMaster] : [...problemsOf(settings), ...failoverProblems(settings)] }))),
+  };
+}
 
-/** Throws what the connection throws. */
-export async function inspectRedis(redis: Redis): Promise<RedisInspection> {
+const silentMaster: RedisProblem = { severity: 'warning', problem: 'a master does not answer: its runs stand still', mend: 'start it, or let a replica take over' };
+
+/** One line for people: how Redis is reached and what was found there. */
+export function describeRedis({ mode, nodes, replicas }: RedisInspection): string {
+  switch (mode) {
+    case 'server': return `one server, ${nodes.join(', ')}`;
+    case 'sentinel': return `Sentinel: master on ${nodes.join(', ')}, replicas: ${replicas}`;
+    case 'cluster': return `Cluster, masters: ${nodes.join(', ')}`;
+  }
+}
+
+async function settingsOf(redis: Redis): Promise<{ settings: RedisSettings; port: string }> {
   const info = await redis.info();
   const field = (name: string): string | null => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? null;
   const setting = async (name: string): Promise<string | null> => {
@@ -33,18 +76,38 @@ export async function inspectRedis(redis: Redis): Promise<RedisInspection> {
       throw error;
     }
   };
-  const settings: Settings = {
+  const settings: RedisSettings = {
     version: field('redis_version') ?? 'unknown',
     appendonly: await setting('appendonly') ?? (field('aof_enabled') === null ? null : field('aof_enabled') === '1' ? 'yes' : 'no'),
     appendfsync: await setting('appendfsync'),
     no_appendfsync_on_rewrite: await setting('no-appendfsync-on-rewrite'),
     maxmemory_policy: await setting('maxmemory-policy') ?? field('maxmemory_policy'),
+    replicas: Number(field('connected_slaves') ?? 0),
   };
-  return { ...settings, problems: problemsOf(settings) };
+  return { settings, port: field('tcp_port') ?? '?' };
+}
+
+/** What several masters have wrong is said once, with their addresses unless all have it. */
+function merged(masters: readonly { readonly address: string; readonly problems: readonly RedisProblem[] }[]): RedisProblem[] {
+  const found = new Map<string, { readonly problem: RedisProblem; readonly at: string[] }>();
+  for (const { address, problems } of masters) {
+    for (const problem of problems) {
+      const same = found.get(problem.problem);
+      if (same === undefined) found.set(problem.problem, { problem, at: [address] });
+      else same.at.push(address);
+    }
+  }
+  return [...found.values()].map(({ problem, at }) => (at.length === masters.length ? problem : { ...problem, problem: `${problem.problem} (${at.sort().join(', ')})` }));
+}
+
+/** Where somebody expects a replica to take over. */
+export function failoverProblems({ replicas }: RedisSettings): RedisProblem[] {
+  if (replicas > 0) return [];
+  return [{ severity: 'warning', problem: 'no replica is connected: while a master is away, its runs stand still', mend: 'add a replica for each master' }];
 }
 
 /** Pure, so that every row can be tested. */
-export function problemsOf(settings: Settings): RedisProblem[] {
+export function problemsOf(settings: Omit<RedisSettings, 'replicas'>): RedisProblem[] {
   const problems: RedisProblem[] = [];
   const add = (severity: RedisProblem['severity'], problem: string, mend: string): void => { problems.push({ severity, problem, mend }); };
   if (Number.parseFloat(settings.version) < 6.2) {

@@ -2,11 +2,12 @@
  * The store's clock in this process: Redis' TIME when it was last asked, carried on by the monotonic clock.
  *
  * 1. `nowMs` never goes back: where Redis' clock is found to be behind, it stands still until that has caught up.
+ *    The nodes of a Cluster are asked in no order: their clocks must agree, as the machines' do that run NTP.
  * 2. A failed refresh changes nothing, and neither does an answer that took long (Redis was away): nobody knows which moment it tells.
  */
 import { performance } from 'node:perf_hooks';
 import type { Clock } from '@treadle/engine';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from './redis-connection.ts';
 
 /** An answer after this is not believed. */
 const slowMs = 1000;
@@ -17,7 +18,7 @@ export interface RedisClock extends Clock {
 }
 
 /** Asks Redis once before it answers; throws what the connection throws. */
-export async function createRedisClock(redis: Redis): Promise<RedisClock> {
+export async function createRedisClock(redis: RedisClient): Promise<RedisClock> {
   let offsetMs = 0;
   let latestMs = 0;
   let known = false;

@@ -1,5 +1,12 @@
-/** Connections to Redis by role: the role says what happens while Redis is away. */
-import { Redis, type RedisOptions } from 'ioredis';
+/**
+ * Connections to Redis by role: the role says what happens while Redis is away. The same for one server, for the master that Sentinels
+ * name, and for a Cluster, where "away" is said of the node that a command's keys lie on.
+ */
+import { Cluster, Redis, type ClusterOptions, type RedisOptions } from 'ioredis';
+import { parseRedisUrl } from './redis-url.ts';
+
+/** One server (found by Sentinels or not), or a Cluster. A command without keys goes to any master of a Cluster. */
+export type RedisClient = Redis | Cluster;
 
 /**
  * `command`: workers. Waits for Redis however long it takes, and sends unanswered commands again. BullMQ takes this kind.
@@ -17,36 +24,70 @@ const byRole = {
   api: { maxRetriesPerRequest: 0, enableOfflineQueue: false, commandTimeout: 2000, socketTimeout: 3000, autoResendUnfulfilledCommands: false },
 } satisfies Record<ConnectionRole, RedisOptions>;
 
-/** The scheme of a URL this version cannot connect to. */
-export class RedisUrlNotSupported extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'RedisUrlNotSupported';
-  }
+/**
+ * Where a role must not send unanswered commands again, a lost connection is not tried anew behind its back: a second try that is refused
+ * would look as if the first had not happened. What a node refuses before it does anything (it has moved, it moves) is asked again.
+ */
+const failing = { enableOfflineQueue: false, retryDelayOnFailover: 0, retryDelayOnClusterDown: 0, maxRedirections: 8 } satisfies ClusterOptions;
+const inCluster = {
+  command: { maxRedirections: Infinity },
+  blocking: failing,
+  api: failing,
+} satisfies Record<ConnectionRole, ClusterOptions>;
+
+/** Growing pauses of at most 2 s. */
+function pause(attempt: number): number {
+  return Math.min(50 * 2 ** Math.min(attempt, 6), 2000);
 }
 
 /**
  * Connects in the background and keeps reconnecting, with growing pauses of at most 2 s. Errors of the connection go to
- * `onError` (and into the commands they hit), never unhandled. Throws `RedisUrlNotSupported` for any but `redis://` and `rediss://`.
+ * `onError` (and into the commands they hit), never unhandled. Throws `RedisUrlNotSupported` for what names no Redis.
  */
-export function connectRedis(url: string, options: { readonly role: ConnectionRole; readonly onError?: (error: Error) => void }): Redis {
-  const redis = new Redis(checkedUrl(url), {
-    ...byRole[options.role],
-    enableAutoPipelining: false,
-    connectionName: `treadle-${options.role}`,
-    retryStrategy: (attempt: number) => Math.min(50 * 2 ** Math.min(attempt, 6), 2000),
+export function connectRedis(url: string, options: { readonly role: ConnectionRole; readonly onError?: (error: Error) => void }): RedisClient {
+  const target = parseRedisUrl(url);
+  const { role } = options;
+  const onError = options.onError ?? (() => undefined);
+  const common = { ...byRole[role], enableAutoPipelining: false, connectionName: `treadle-${role}` };
+  if (target.type === 'cluster') {
+    const cluster = new Cluster(target.nodes, {
+      ...inCluster[role], clusterRetryStrategy: pause, enableAutoPipelining: false, redisOptions: { ...common, ...target.credentials },
+    });
+    connectNodes(cluster);
+    return cluster.on('error', onError).on('node error', onError);
+  }
+  const single = { ...common, retryStrategy: pause, reconnectOnError: (error: Error) => onDemotion(role, error) } satisfies RedisOptions;
+  const redis = target.type === 'server' ? new Redis(target.url, single) : new Redis({
+    ...single, ...target.credentials, sentinels: target.sentinels, name: target.master, sentinelRetryStrategy: pause,
+    // Of a Sentinel that hangs; and what the others say of a new master is heard even while the old one still answers.
+    sentinelCommandTimeout: 1000, connectTimeout: 3000, failoverDetector: true, sentinelReconnectStrategy: pause,
   });
-  redis.on('error', options.onError ?? (() => undefined));
+  redis.on('error', onError);
   return redis;
 }
 
-function checkedUrl(url: string): string {
-  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(url)?.[1]?.toLowerCase();
-  if (scheme === 'redis-sentinel' || scheme === 'redis-cluster') {
-    const kind = scheme === 'redis-sentinel' ? 'Sentinel' : 'Cluster';
-    throw new RedisUrlNotSupported(`Redis ${kind} is not supported yet: give the URL of one server (redis://host:port or rediss://host:port)`);
-  }
-  if (scheme !== 'redis' && scheme !== 'rediss') throw new RedisUrlNotSupported('a Redis URL begins with redis:// or rediss://');
-  if (!URL.canParse(url)) throw new RedisUrlNotSupported('the Redis URL cannot be read: redis://[user:password@]host[:port][/db]');
-  return url;
+/** A master that has become a replica refuses writes, for ever: the new master is behind the same name. 2 sends the command again. */
+function onDemotion(role: ConnectionRole, error: Error): false | 1 | 2 {
+  if (!/\bREADONLY /.test(error.message)) return false;
+  return role === 'command' ? 2 : 1;
+}
+
+/**
+ * A node is connected on its first command, and who keeps no queue would refuse those that come meanwhile: it is connected as soon as the
+ * Cluster is usable, or found later. Not at once, since the command for which a node was found must still see it unconnected.
+ */
+function connectNodes(cluster: Cluster): void {
+  const connect = (node: Redis): void => { if (node.status === 'wait') node.connect().catch(() => undefined); };
+  cluster.on('ready', () => { cluster.nodes().forEach(connect); });
+  cluster.on('+node', (node: Redis) => { setImmediate(() => { if (cluster.status === 'ready') connect(node); }); });
+}
+
+/** Resolves when commands are answered, however long that takes; of a Cluster, by every master that can be connected. */
+export async function whenReady(redis: RedisClient): Promise<void> {
+  if (redis.status !== 'ready') await new Promise<void>((resolve) => { redis.once('ready', resolve); });
+  if (!(redis instanceof Cluster)) return;
+  await Promise.all(redis.nodes('master').map((node) => new Promise<void>((resolve) => {
+    if (node.status === 'ready' || node.status === 'end') resolve();
+    else node.once('ready', resolve).once('end', resolve);
+  })));
 }

@@ -2,14 +2,13 @@ import { createServer, connect as connectTo, type AddressInfo, type Socket } fro
 import type { RunStore } from '@treadle/engine';
 import { turnJobs } from '@treadle/queue';
 import { startRedis, type RedisServer } from '@treadle/testkit';
-import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { claimRun, commitOf, createRun, runIdIn } from './fixtures/runs.ts';
-import { connectRedis, createRunStore, type RunStoreOptions } from './index.ts';
+import { connectRedis, createRunStore, type RedisClient, type RunStoreOptions } from './index.ts';
 import { mergePages } from './run-list.ts';
 
 let server: RedisServer;
-let redis: Redis;
+let redis: RedisClient;
 let prefix: string;
 let count = 0;
 
@@ -25,7 +24,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-const storeOn = (client: Redis, options: RunStoreOptions): RunStore => createRunStore({ redis: client, jobs: turnJobs({ prefix }) }, options);
+const storeOn = (client: RedisClient, options: RunStoreOptions): RunStore => createRunStore({ redis: client, jobs: turnJobs({ prefix }) }, options);
 const waiting = async (): Promise<string[]> => redis.zrange(`{${prefix}:00}:turns:prioritized`, 0, '-1');
 const everyRun = { tenant: 'acme', status: null, agent: null, tag: null, session_id: null, before_id: null, limit: 10 };
 

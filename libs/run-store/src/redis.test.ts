@@ -1,6 +1,6 @@
 import { startRedis, type RedisServer } from '@treadle/testkit';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { connectRedis, createRedisClock, inspectRedis, RedisUrlNotSupported } from './index.ts';
+import { connectRedis, createRedisClock, inspectRedis, parseRedisUrl, RedisUrlNotSupported } from './index.ts';
 import { problemsOf } from './inspect-redis.ts';
 
 let server: RedisServer;
@@ -9,12 +9,26 @@ beforeEach(async () => { server = await startRedis({ appendfsync: 'everysec' });
 afterEach(async () => { await server.stop(); });
 
 describe('connections', () => {
-  test.each(['redis-sentinel://h1,h2/master', 'redis-cluster://h1,h2'])('%s is not supported yet, and says so', (url) => {
-    expect(() => connectRedis(url, { role: 'api' })).toThrow(/not supported yet/);
+  test.each([
+    'http://h', 'h:6379', '', 'redis://h:port', 'redis-sentinel://h1,h2', 'redis-sentinel://h1,/m', 'redis-sentinel://h1:0/m', 'redis-sentinel:///m', 'redis-cluster://',
+    'redis-cluster://h1:65536', 'redis-cluster://h1,h 2', 'redis-cluster://[::1', 'redis-cluster://h1/1', 'redis-cluster://%zz@h1',
+  ])('"%s" is no URL of a Redis', (url) => {
+    expect(() => connectRedis(url, { role: 'api' })).toThrow(RedisUrlNotSupported);
   });
 
-  test.each(['http://h', 'h:6379', '', 'redis://h:port'])('"%s" is no URL of a Redis', (url) => {
-    expect(() => connectRedis(url, { role: 'api' })).toThrow(RedisUrlNotSupported);
+  test('no error repeats a password', () => {
+    for (const url of ['http://u:geheim@h', 'redis://u:geheim@h:port', 'redis-sentinel://u:geheim@h', 'redis-cluster://u:geheim@h:0', 'redis-cluster://u:geheim%zz@h']) {
+      expect(() => parseRedisUrl(url)).toThrow(/^(?!.*geheim)/);
+    }
+  });
+
+  test('several servers have ports, IPv6 addresses and credentials of their own', () => {
+    expect(parseRedisUrl('redis-sentinel://us%40er:p%3Aw@h1,[::1]:5000/my%20master')).toEqual({
+      type: 'sentinel', sentinels: [{ host: 'h1', port: 26_379 }, { host: '::1', port: 5000 }], master: 'my master', credentials: { username: 'us@er', password: 'p:w' },
+    });
+    expect(parseRedisUrl('redis-cluster://:pw@h1,h2:7000/')).toEqual({
+      type: 'cluster', nodes: [{ host: 'h1', port: 6379 }, { host: 'h2', port: 7000 }], credentials: { password: 'pw' },
+    });
   });
 
   test('the API’s fails fast while Redis is away, and works again afterwards', async () => {

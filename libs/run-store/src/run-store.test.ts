@@ -1,12 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { turnJobs } from '@treadle/queue';
-import { runStoreConformance, startRedis, type JobUnderTest, type RedisServer } from '@treadle/testkit';
-import type { Redis } from 'ioredis';
+import { runStoreConformance, startRedis, type RedisServer } from '@treadle/testkit';
 import { afterAll, beforeAll } from 'vitest';
-import { connectRedis, createRunStore } from './index.ts';
+import { underTest } from './fixtures/under-test.ts';
+import { connectRedis, type RedisClient } from './index.ts';
 
 let server: RedisServer;
-let redis: Redis;
+let redis: RedisClient;
 let count = 0;
 
 beforeAll(async () => {
@@ -19,25 +17,4 @@ afterAll(async () => {
   await server.stop();
 });
 
-runStoreConformance('Redis, with BullMQ’s script inside ours', () => {
-  const prefix = `t${++count}`;
-  const graceMs = 100;
-  const archiveAfterMs = 100;
-  const store = createRunStore({ redis, jobs: turnJobs({ prefix }) }, { prefix, shards: 1, graceMs, archiveAfterMs });
-  const queue = `{${prefix}:00}:turns`;
-  return {
-    store, graceMs, archiveAfterMs,
-    passTime: async (ms) => { await sleep(ms); },
-    jobs: async () => {
-      const ids = await redis.zrange(`${queue}:prioritized`, 0, '-1');
-      return Promise.all(ids.map(async (id): Promise<JobUnderTest> => {
-        const [type, data] = await redis.hmget(`${queue}:${id}`, 'name', 'data');
-        return { n: 0, ...JSON.parse(data!) as { run_id: string }, type: type as JobUnderTest['type'] };
-      }));
-    },
-    loseJob: async ({ type, run_id, n }) => {
-      const id = type === 'finish' ? `${run_id}-finish` : `${run_id}-${n}`;
-      await redis.multi().zrem(`${queue}:prioritized`, id).del(`${queue}:${id}`).exec();
-    },
-  };
-});
+runStoreConformance('Redis, with BullMQ’s script inside ours', () => underTest(redis, { prefix: `t${++count}`, shards: 1 }));

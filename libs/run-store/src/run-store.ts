@@ -10,9 +10,9 @@
  * S9          the server's `appendfsync always`; see inspect-redis.ts for what else is lost when
  */
 import type { RunStore } from '@treadle/engine';
-import type { Redis } from 'ioredis';
 import type { JobFragment } from './job-fragment.ts';
 import { createKeys } from './keys.ts';
+import type { RedisClient } from './redis-connection.ts';
 import { createRestoring } from './restoring.ts';
 import { createRunDirectory } from './run-directory.ts';
 import { createScriptRunner } from './script-runner.ts';
@@ -36,7 +36,7 @@ export interface RunStoreOptions {
 }
 
 /** Auto-pipelining must be off in `redis`: it made every call slower. Reads the script files; throws where one is missing. */
-export function createRunStore(deps: { readonly redis: Redis; readonly jobs: JobFragment }, options: RunStoreOptions): RunStore {
+export function createRunStore(deps: { readonly redis: RedisClient; readonly jobs: JobFragment }, options: RunStoreOptions): RunStore {
   const parts: StoreParts = {
     run: createScriptRunner(deps.redis, deps.jobs.lua),
     keys: createKeys(options.prefix),

@@ -1,15 +1,16 @@
 /**
- * Runs scripts by hash, and by text where the server does not know the hash (a fresh or restarted one). `NOSCRIPT` means
+ * Runs scripts by hash, and by text where the server does not know the hash (a fresh or restarted one; in a Cluster each node knows
+ * its own, and a script's keys say which node is asked). `NOSCRIPT` means
  * that nothing ran, so the second attempt cannot make it happen twice. What says that Redis is away, or takes no writes, is thrown
  * as `StoreAway` with its words kept; every other answer of a script that failed is a fault of ours, and is handed on.
  */
 import { createHash } from 'node:crypto';
 import { StoreAway } from '@treadle/engine';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from './redis-connection.ts';
 import { loadScripts, type ScriptName } from './script-texts.ts';
 
-/** Said by a Redis that is there but cannot do its work now. */
-const refusing = /^(OOM|LOADING|READONLY|MISCONF|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|UNBLOCKED|ERR max number of clients)/;
+/** Said by a Redis that is there but cannot do its work now, or by a node of a Cluster that has not, or not yet, the keys. */
+const refusing = /^(OOM|LOADING|READONLY|MISCONF|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|UNBLOCKED|ERR max number of clients)/;
 
 function asStoreAway(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
@@ -27,7 +28,7 @@ export interface ScriptCall {
 
 export type RunScript = (name: ScriptName, call: ScriptCall) => Promise<unknown>;
 
-export function createScriptRunner(redis: Redis, queueLua: string): RunScript {
+export function createScriptRunner(redis: RedisClient, queueLua: string): RunScript {
   const texts = loadScripts(queueLua);
   const hashes = Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, createHash('sha1').update(text).digest('hex')]));
   return async (name, { keys, args }) => {

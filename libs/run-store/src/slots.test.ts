@@ -1,9 +1,9 @@
 import { turnJobs } from '@treadle/queue';
 import { startRedis, type RedisServer } from '@treadle/testkit';
-import type { Redis } from 'ioredis';
+import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { claimRun, commitOf, createRun, runIdIn } from './fixtures/runs.ts';
-import { connectRedis, createRunStore } from './index.ts';
+import { createRunStore } from './index.ts';
 import { createKeys } from './keys.ts';
 import { scriptNames } from './script-texts.ts';
 
@@ -12,7 +12,7 @@ let redis: Redis;
 
 beforeAll(async () => {
   server = await startRedis();
-  redis = connectRedis(server.url, { role: 'command' });
+  redis = new Redis(server.url);
 });
 
 afterAll(async () => {

@@ -14,6 +14,6 @@ export {
   type ArchiveUnderTest, type CephServer, type MemoryArchive, type OtherS3Server, type S3Request, type S3Server, type S3ServerOptions,
 } from './s3/index.ts';
 export { runStoreConformance, type JobUnderTest, type RunStoreUnderTest } from './conformance/index.ts';
-export { startRedis, type RedisServer, type RedisServerOptions } from './redis/index.ts';
+export { startRedis, startRedisCluster, startWatchedRedis, type RedisCluster, type RedisServer, type RedisServerOptions, type WatchedRedis } from './redis/index.ts';
 export { apiPoints, crashingDirectory, crashingPorts, crashPoints, openArmed, type Armed, type Arming, type CrashingPorts, type CrashPoint } from './crash/index.ts';
 export { startTcpProxy, type TcpProxy } from './proxy/index.ts';

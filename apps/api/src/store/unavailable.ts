@@ -23,21 +23,23 @@ export class ArchiveUnavailable extends Error {
 }
 
 /** Said by the client before anything was written to the connection. */
-const beforeSending = [/enableOfflineQueue options is false/i, /ECONNREFUSED/, /ENOTFOUND/, /EAI_AGAIN/, /All sentinels are unreachable/i, /connect ETIMEDOUT/i];
+const beforeSending = [/enableOfflineQueue options is false/i, /None of startup nodes is available/i, /ECONNREFUSED/, /ENOTFOUND/, /EAI_AGAIN/, /All sentinels are unreachable/i, /connect ETIMEDOUT/i];
 
 /** Answers of a Redis that refuses to write, or to work at all, at a script's first write: nothing has happened. */
-const refused = /\b(OOM command not allowed|LOADING |READONLY |MISCONF |NOREPLICAS |MASTERDOWN |CLUSTERDOWN |TRYAGAIN |BUSY |NOAUTH |max number of clients)/;
+const refused = /\b(OOM command not allowed|LOADING |READONLY |MISCONF |NOREPLICAS |MASTERDOWN |CLUSTERDOWN |TRYAGAIN |MOVED |ASK |BUSY |NOAUTH |max number of clients)/;
 
 /** The connection was lost, or the answer did not come in time, after the command had been written to it. */
 const afterSending = [
   /^Command timed out/i, /^Connection is closed/i, /max retries per request/i, /ECONNRESET/, /EPIPE/, /ETIMEDOUT/, /EHOSTUNREACH/, /Socket closed/i,
-  /Socket timeout/i, /^UNBLOCKED/, /write after end/i, /stream was destroyed/i,
+  /Socket timeout/i, /^UNBLOCKED/, /^Too many Cluster redirections/, /^Failed to refresh slots cache/, /^Cluster is ended/, /write after end/i, /stream was destroyed/i,
 ];
 
 /** Whether a failed command may have reached the store. Errors that nobody knows count as sent. */
 export function isSent(error: unknown): boolean {
   if (error instanceof StoreUnavailable) return error.sent;
   const text = textOf(error);
+  // Says only how the last of several tries ended.
+  if (/^Too many Cluster redirections/.test(text)) return true;
   return !refused.test(text) && !beforeSending.some((form) => form.test(text));
 }
 

@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { agentSpecOf, configWarnings, functionTools, mcpServers, modelConnections, toolPolicies } from '@treadle/config';
 import { openArchive } from '@treadle/event-archive';
 import { createModelGateway, type ModelGatewayOptions, type Served } from '@treadle/models';
-import { connectRedis, inspectRedis } from '@treadle/run-store';
+import { connectRedis, describeRedis, inspectRedis, whenReady } from '@treadle/run-store';
 import { createToolRunner } from '@treadle/tools';
 import { findRedisServer } from '../redis-server.ts';
 import { exitCodes, loadSetup, type Setup } from '../setup.ts';
@@ -37,17 +37,27 @@ async function checkRedis({ settings }: Setup): Promise<Finding[]> {
       ? { check: 'Redis', state: 'error', detail: 'REDIS_URL is not set and no Redis server is installed', mend: 'install redis-server or valkey, or set REDIS_URL' }
       : { check: 'Redis', state: 'ok', detail: `treadle up starts ${binary}, every write fsynced` }];
   }
-  const redis = connectRedis(settings.redisUrl, { role: 'api' });
+  let last = 'no answer for 5 s';
+  const redis = connectRedis(settings.redisUrl, { role: 'api', onError: (error) => { last = reasonOf(error); } });
   try {
-    await new Promise<void>((resolve, reject) => { redis.once('ready', resolve); redis.once('error', reject); });
+    await Promise.race([whenReady(redis), new Promise((_, reject) => {
+      // Not of one node or Sentinel, since another may answer; by then `last` says what is wrong.
+      redis.once('error', () => { setImmediate(() => { reject(new Error(last)); }); });
+      setTimeout(() => { reject(new Error(last)); }, 5000).unref();
+    })]);
     const found = await inspectRedis(redis);
     const problems = found.problems.map((each): Finding => ({ check: 'Redis', state: each.severity, detail: each.problem, mend: each.mend }));
-    return [{ check: 'Redis', state: 'ok', detail: `version ${found.version}, appendonly ${found.appendonly ?? '?'}, appendfsync ${found.appendfsync ?? '?'}, ${found.maxmemory_policy ?? '?'}` }, ...problems];
+    return [{ check: 'Redis', state: 'ok', detail: `${describeRedis(found)}; version ${found.version}, appendonly ${found.appendonly ?? '?'}, appendfsync ${found.appendfsync ?? '?'}, ${found.maxmemory_policy ?? '?'}` }, ...problems];
   } catch (error) {
     return [{ check: 'Redis', state: 'error', detail: `does not answer: ${messageOf(error)}`, mend: 'start it, or correct REDIS_URL' }];
   } finally {
     redis.disconnect();
   }
+}
+
+/** A Cluster's client says that it failed, and beside it why. */
+function reasonOf(error: Error & { readonly lastNodeError?: Error | null }): string {
+  return error.lastNodeError == null ? error.message : `${error.message} ${error.lastNodeError.message}`;
 }
 
 async function checkArchive({ settings }: Setup): Promise<Finding[]> {

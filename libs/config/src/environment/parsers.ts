@@ -59,12 +59,27 @@ const redisForms = 'redis://host:port, rediss://host:port, redis-sentinel://host
 
 /** One server, Sentinel or Cluster; the form is checked here, the servers when they are asked. */
 export function redisUrl(text: string): Parsed<string> {
-  const many = /^redis-(sentinel|cluster):\/\/(?:[^@/]*@)?([^/]+)(?:\/([^/]+))?$/.exec(text);
-  if (many !== null) {
-    const hostsFit = (many[2] ?? '').split(',').every((host) => hostAndPort.test(host));
-    return hostsFit && (many[1] === 'cluster' || many[3] !== undefined) ? ok(text) : bad(redisForms);
+  const many = /^redis-(sentinel|cluster):\/\/(?:([^@/]*)@)?([^@/]+)(?:\/([^@/]*))?$/.exec(text);
+  if (many === null) return /^rediss?:\/\/./.test(text) && URL.canParse(text) ? ok(text) : bad(redisForms);
+  const [, kind, userinfo = '', hosts = '', path = ''] = many;
+  const fits = hosts.split(',').every(isServer) && isDecodable(userinfo) && isDecodable(path);
+  // A Cluster has one database; Sentinels know several masters.
+  return fits && (kind === 'cluster' ? path === '' || path === '0' : path !== '') ? ok(text) : bad(redisForms);
+}
+
+function isServer(text: string): boolean {
+  const found = hostAndPort.exec(text);
+  const port = Number(found?.[1] ?? 1);
+  return found !== null && port >= 1 && port <= 65_535;
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
   }
-  return /^rediss?:\/\/./.test(text) && URL.canParse(text) ? ok(text) : bad(redisForms);
 }
 
 /** An address to listen on. */

@@ -41,11 +41,14 @@ describe('the environment', () => {
 
   test.each([
     'redis://127.0.0.1:6379', 'rediss://user:pw@host:6380/2', 'redis-sentinel://h1:26379,h2/master', 'redis-cluster://h1,h2:7000', 'redis-sentinel://:pw@h1,h2/m',
+    'redis-cluster://[::1]:7000,h2/',
   ])('takes %s as Redis', (url) => {
     expect(settings({ REDIS_URL: url }).redisUrl).toBe(url);
   });
 
-  test.each(['redis-sentinel://h1,h2', 'redis://', 'redis-cluster://', 'h1:6379'])('does not take %s as Redis', (url) => {
+  test.each([
+    'redis-sentinel://h1,h2', 'redis://', 'redis-cluster://', 'h1:6379', 'redis-cluster://h1:65536', 'redis-cluster://h1/1', 'redis-sentinel://h1,/m', 'redis-cluster://:%z@h1',
+  ])('does not take %s as Redis', (url) => {
     expect(Object.keys(problems({ REDIS_URL: url }))).toEqual(['REDIS_URL']);
   });
 

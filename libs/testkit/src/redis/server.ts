@@ -16,6 +16,10 @@ export interface RedisServerOptions {
   readonly appendonly?: 'yes' | 'no';
   /** Default `always`. */
   readonly appendfsync?: 'always' | 'everysec' | 'no';
+  /** More settings, as on the command line. */
+  readonly args?: readonly string[];
+  /** The port is below this one. */
+  readonly portBelow?: number;
 }
 
 export interface RedisServer {
@@ -33,8 +37,19 @@ export interface RedisServer {
 
 /** Throws where neither server is installed, or where it is not ready after 10 s. */
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
+  return startServer((dir, port) => [
+    '--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--daemonize', 'no',
+    '--appendonly', options.appendonly ?? 'yes', '--appendfsync', options.appendfsync ?? 'always', ...options.args ?? [],
+  ], options.portBelow);
+}
+
+/** The program's arguments, asked for at each start. */
+type Arguments = (dir: string, port: number) => readonly string[];
+
+/** As `startRedis`, for whatever else the program can be. */
+export async function startServer(args: Arguments, portBelow = 65_536): Promise<RedisServer> {
   const dir = await mkdtemp(join(tmpdir(), 'treadle-redis-'));
-  let process_ = await startOnFreePort(dir, options);
+  let process_ = await startOnFreePort(dir, args, portBelow);
   return {
     url: `redis://127.0.0.1:${process_.port}`,
     port: process_.port,
@@ -46,28 +61,25 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
     kill: () => end(process_.child, 'SIGKILL'),
     restart: async () => {
       await end(process_.child, 'SIGTERM');
-      process_ = { port: process_.port, child: await start(dir, process_.port, options) };
+      process_ = { port: process_.port, child: await start(dir, process_.port, args) };
     },
   };
 }
 
 /** Somebody else may take the port between finding and using it. */
-async function startOnFreePort(dir: string, options: RedisServerOptions): Promise<{ child: ChildProcess; port: number }> {
+async function startOnFreePort(dir: string, args: Arguments, portBelow: number): Promise<{ child: ChildProcess; port: number }> {
   for (let attempt = 1; ; attempt++) {
-    const port = await freePort();
+    const port = await freePort(portBelow);
     try {
-      return { port, child: await start(dir, port, options) };
+      return { port, child: await start(dir, port, args) };
     } catch (error) {
       if (attempt === 3) throw error;
     }
   }
 }
 
-async function start(dir: string, port: number, options: RedisServerOptions): Promise<ChildProcess> {
-  const args = [
-    '--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--daemonize', 'no',
-    '--appendonly', options.appendonly ?? 'yes', '--appendfsync', options.appendfsync ?? 'always',
-  ];
+async function start(dir: string, port: number, argsAt: Arguments): Promise<ChildProcess> {
+  const args = argsAt(dir, port);
   let child = await spawned('redis-server', args) ?? await spawned('valkey-server', args);
   if (child === null) throw new Error('neither redis-server nor valkey-server is installed');
   endWithThisProcess(child, dir);
@@ -100,12 +112,17 @@ function spawned(program: string, args: readonly string[]): Promise<ChildProcess
 }
 
 /** PING is answered with an error while the server still loads its file. */
-function answers(port: number): Promise<boolean> {
+async function answers(port: number): Promise<boolean> {
+  return (await told(port, 'PING'))?.startsWith('+PONG') ?? false;
+}
+
+/** The first piece of the answer to one command, as the protocol writes it; null where nobody answers. Enough for short answers. */
+export function told(port: number, command: string): Promise<string | null> {
   return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => { socket.write('PING\r\n'); });
-    socket.once('data', (data) => { socket.destroy(); resolve(data.toString().startsWith('+PONG')); });
-    socket.once('error', () => { resolve(false); });
-    socket.once('close', () => { resolve(false); });
+    const socket = connect(port, '127.0.0.1', () => { socket.write(`${command}\r\n`); });
+    socket.once('data', (data) => { socket.destroy(); resolve(data.toString()); });
+    socket.once('error', () => { resolve(null); });
+    socket.once('close', () => { resolve(null); });
   });
 }
 
@@ -116,7 +133,14 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   await ended;
 }
 
-function freePort(): Promise<number> {
+async function freePort(below: number): Promise<number> {
+  for (;;) {
+    const port = await anyFreePort();
+    if (port < below) return port;
+  }
+}
+
+function anyFreePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', reject);
