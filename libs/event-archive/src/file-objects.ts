@@ -95,8 +95,8 @@ async function writeSynced(path: string, bytes: Uint8Array): Promise<void> {
 /** Again where somebody who removed the last object of a folder removed the folder, too, before this one was in it. */
 async function place(draft: string, path: string, mode: PutMode): Promise<'stored' | 'exists'> {
   for (let left = 5; ; left--) {
-    await makeFolder(dirname(path));
     try {
+      await makeFolder(dirname(path));
       return await reveal(draft, path, mode);
     } catch (error) {
       if (codeOf(error) !== 'ENOENT' || left === 0) throw error;
@@ -128,8 +128,8 @@ async function removeEmpty(root: string, folder: string): Promise<void> {
     try {
       await rmdir(at);
     } catch (error) {
-      // Not empty, or in use: then it stays, and its present content is what has to be on the disk.
-      if (!isMissing(error)) return syncDirectory(at);
+      // Not empty, or in use: then it stays, and its present content is what has to be on the disk. Somebody else may take it meanwhile.
+      if (!isMissing(error) && await syncIfThere(at)) return;
     }
   }
   await syncDirectory(root);
@@ -152,8 +152,20 @@ async function reveal(draft: string, path: string, mode: PutMode): Promise<'stor
 /** From the file's directory up to the root: any of them may have been made a moment ago, by whichever process. */
 async function syncDirectories(root: string, directory: string): Promise<void> {
   for (let at = directory; ; at = dirname(at)) {
-    await syncDirectory(at);
+    // A folder that is gone was emptied by somebody who removed this very object.
+    await syncIfThere(at);
     if (at === root || at === dirname(at)) return;
+  }
+}
+
+/** False where there is no such folder (any more). */
+async function syncIfThere(path: string): Promise<boolean> {
+  try {
+    await syncDirectory(path);
+    return true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
   }
 }
 
