@@ -56,8 +56,6 @@ test('creates and cancels that were given up while Redis stood still do not happ
   ]);
   const tookMs = performance.now() - started;
   expect(answers.filter(({ status }) => status !== 503)).toEqual([]);
-  // What was answered within the time that clients give is the promise; the number itself is told, not asserted closely.
-  expect(tookMs).toBeLessThan(8000);
   process.stdout.write(`ghosts: 25 requests were answered 503 within ${Math.round(tookMs)} ms\n`);
   await sleep(6000);
   here.redisProxy.pass();

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient, type Client, type Run } from '@treadle/client';
 import {
-  openArmed, readLedger, reply, startModelServer, startRedis, startS3Server, startTcpProxy, text,
+  openArmed, readLedger, reply, startModelServer, startRedis, startS3Server, startTcpProxy,
   type Armed, type ChatBody, type LedgerLine, type ModelScript, type ModelServer, type RedisServer, type RedisServerOptions, type S3Server, type TcpProxy,
 } from '@treadle/testkit';
 import { startProcess, until, type Role } from '../e2e/processes.ts';
@@ -158,8 +158,6 @@ export function usualScript(body: ChatBody) {
   const calls = [{ id: null, name: 't__row', args: { v: String(results) } }, { id: null, name: 't__keyed_row', args: { v: String(results) } }];
   return reply({ text: 'I write two rows, one of them with a key.', pieces: 4, calls, usage }, delivery);
 }
-
-export { text };
 
 /** A port that was free a moment ago: the API is put back on the same one. */
 export function freePort(): Promise<number> {

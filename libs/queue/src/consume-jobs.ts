@@ -66,6 +66,8 @@ export function consumeJobs(deps: ConsumerDeps, options: ConsumerOptions): JobCo
 
   async function listen(): Promise<void> {
     const depths = await queueDepths(redis, deps);
+    // Nobody would close a worker that begins now.
+    if (closing.signal.aborted) return;
     for (const each of shards) {
       const { taken, inHand } = each.hands.count;
       if (!each.hearing.look({ waiting: depths[each.shard]?.waiting ?? 0, taken, inHand, room: share(options.concurrency, deps.shards, each.shard) })) continue;
