@@ -133,6 +133,7 @@ function failed(state: RunState, event: ErrorEvent & { seq: number }): Partial<R
   const sameModel = event.action === 'backoff' || event.action === 'fail';
   return {
     consecutive_errors: event.consecutive_errors,
+    errors_by_type: { ...state.errors_by_type, [event.error_type]: (state.errors_by_type[event.error_type] ?? 0) + 1 },
     model_errors: event.action === 'fallback' ? 0 : state.model_errors + (sameModel ? 1 : 0),
     recoveries: event.site === null ? state.recoveries : counted(state, event.site),
     turn_usage: event.usage === undefined ? state.turn_usage : addUsage(state.turn_usage, asWaste(event.usage)),

@@ -1,0 +1,1 @@
+export { createCanaryStore } from './canary-store.ts';
