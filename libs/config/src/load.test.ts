@@ -89,7 +89,7 @@ describe('what belongs to later releases', () => {
           provider: 'ollama', model: 'm', credentials: ['one', 'two'], credential_strategy: 'round_robin', rates: { in_flight: 3 },
         },
       },
-      chains: { default: { models: ['small'], canary: { model: 'cloud' } } },
+      chains: { default: { models: ['small'] } },
       mcp_servers: { web: { url: 'https://example.org/mcp', headers: { authorization: 'x' } } },
       http_tools: { lookup: { url: 'https://example.org' } },
       tools: { 'files/write_file': { approval: 'always', path_args: ['path'], roots: ['./w'], max_total_ms: 5, approval_timeout_s: 9, on_approval_timeout: 'allow' } },
@@ -104,7 +104,7 @@ describe('what belongs to later releases', () => {
     const problems = problemsAt(raw);
     expect(Object.keys(problems).sort()).toEqual([
       'agents.a.limits.max_children', 'agents.a.limits.max_depth', 'agents.a.subagents',
-      'chains.default.canary', 'egress', 'http_tools',
+      'egress', 'http_tools',
       'mcp_servers.web.command', 'mcp_servers.web.headers', 'mcp_servers.web.url',
       'models.cloud.rates', 'models.small.credential_strategy', 'models.small.credentials', 'models.small.rates',
       'tenants.default.max_concurrent_runs', 'tenants.default.weight',

@@ -1,46 +1,63 @@
 /**
- * Bounds that hold at all times at once, so that a judge may look after every run without deceiving itself.
+ * Tests that hold at all times at once, so that a judge may look after every run without deceiving itself.
  *
- * Rates: the confidence sequence of a beta-binomial mixture. With the uniform mixture the ratio M_n(p) = B(S+1, n−S+1) / p^S (1−p)^(n−S) is a
- * martingale of mean 1 under the true rate p, so by Ville's inequality it reaches 1/α with a chance of at most α, ever; the rates that it
- * has not excluded are the sequence. H. Robbins, "Statistical methods related to the law of the iterated logarithm" (Annals of Mathematical
- * Statistics, 1970); S. Howard, A. Ramdas, J. McAuliffe, J. Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence sequences"
- * (Annals of Statistics, 2021).
- * Means: the asymptotic confidence sequence of I. Waudby-Smith, D. Arbour, R. Sinha, E. Kennedy, A. Ramdas, "Time-uniform central limit
- * theory and asymptotic confidence sequences" (Annals of Statistics, 2024), Gaussian mixture.
+ * Rates. For one arm, a beta mixture over what its rate p may be gives the martingale M(p) = B(a+S, b+n−S) / B(a, b) / (p^S (1−p)^(n−S)):
+ * under the true p its mean is 1, whatever has been seen. The arms are independent, so under their true rates the product of both is one,
+ * too, and by Ville's inequality it reaches 1/α with a chance of at most α, ever. "The canary's rate is above the other's by more than δ" is
+ * therefore certain at α when the product is at least 1/α under every pair of rates that says otherwise; the one that explains best what
+ * was seen decides.
+ *   H. Robbins, "Statistical methods related to the law of the iterated logarithm", Annals of Mathematical Statistics 41, 1970 (mixtures)
+ *   L. Wasserman, A. Ramdas, S. Balakrishnan, "Universal inference", PNAS 117, 2020 (composite hypotheses; section 8: sequences)
+ *   S. Howard, A. Ramdas, J. McAuliffe, J. Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence sequences", Annals of Statistics 49, 2021
+ * Means. The asymptotic confidence sequence (Gaussian mixture) of
+ *   I. Waudby-Smith, D. Arbour, R. Sinha, E. Kennedy, A. Ramdas, "Time-uniform central limit theory and asymptotic confidence sequences",
+ *   Annals of Statistics 52, 2024.
  */
+
+export interface Counted { readonly hits: number; readonly n: number }
+
+/** Beta(a, b) with whole a and b. Any is valid: it says only where one looks first. */
+interface Prior { readonly a: number; readonly b: number }
+
+/** A new model may fail anyhow; what is in use mostly fails seldom. */
+const priors = { canary: { a: 1, b: 1 }, control: { a: 1, b: 9 } } as const satisfies Record<string, Prior>;
 
 /** ln(n!), exact to rounding; grown as it is asked for. */
 const lnFactorials = [0, 0];
 
 function lnFactorial(n: number): number {
-  for (let next = lnFactorials.length; next <= n; next++) lnFactorials.push(lnFactorials[next - 1]! + Math.log(next));
-  return lnFactorials[n]!;
+  for (let next = lnFactorials.length; next <= n; next++) lnFactorials.push((lnFactorials[next - 1] ?? 0) + Math.log(next));
+  return lnFactorials[n] ?? 0;
 }
 
-/** ln M_n(p). */
-function evidenceAgainst(rate: number, hits: number, n: number): number {
-  const mixture = lnFactorial(hits) + lnFactorial(n - hits) - lnFactorial(n + 1);
-  return mixture - (hits === 0 ? 0 : hits * Math.log(rate)) - (hits === n ? 0 : (n - hits) * Math.log1p(-rate));
+function lnBeta(a: number, b: number): number {
+  return lnFactorial(a - 1) + lnFactorial(b - 1) - lnFactorial(a + b - 1);
 }
 
-const bisections = 40;
+/** ln M(p), for a p between 0 and 1. */
+export function evidenceAgainst(rate: number, { hits, n }: Counted, { a, b }: Prior): number {
+  return lnBeta(a + hits, b + n - hits) - lnBeta(a, b) - hits * Math.log(rate) - (n - hits) * Math.log1p(-rate);
+}
 
-/** The lowest rate that `hits` of `n` have not excluded. */
-export function rateAtLeast(hits: number, n: number, alpha: number): number {
-  if (hits === 0) return 0;
-  let [excluded, possible] = [0, hits / n];
-  for (let step = 0; step < bisections; step++) {
-    const middle = (excluded + possible) / 2;
-    if (evidenceAgainst(middle, hits, n) >= -Math.log(alpha)) excluded = middle;
-    else possible = middle;
+const steps = 60;
+/** Rates of exactly 0 and 1 are approached. */
+const tiny = 1e-9;
+
+/**
+ * ln of the evidence that the canary's rate is above the control's by more than `delta`; certain at α from ln(1/α) on. The evidence
+ * against a pair of rates is convex in them, so its least value over "not above" lies on the border, and halving finds it; where the
+ * canary's rate is not above by more than `delta` as measured there is none.
+ */
+export function evidenceOfWorse(canary: Counted, control: Counted, delta: number): number {
+  if (canary.n === 0 || control.n === 0 || canary.hits / canary.n - control.hits / control.n <= delta) return 0;
+  const against = (rate: number): number => evidenceAgainst(rate + delta, canary, priors.canary) + evidenceAgainst(rate, control, priors.control);
+  let [low, high] = [tiny, 1 - delta - tiny];
+  for (let step = 0; step < steps; step++) {
+    const [left, right] = [low + (high - low) / 3, high - (high - low) / 3];
+    if (against(left) < against(right)) high = right;
+    else low = left;
   }
-  return excluded;
-}
-
-/** The highest rate that `hits` of `n` have not excluded. */
-export function rateAtMost(hits: number, n: number, alpha: number): number {
-  return n === 0 ? 1 : 1 - rateAtLeast(n - hits, n, alpha);
+  return Math.max(0, against((low + high) / 2));
 }
 
 export interface Sample { readonly n: number; readonly mean: number; readonly variance: number }
