@@ -23,7 +23,7 @@ export async function judgeWhenDue(deps: CanaryDeps, chain: string): Promise<Can
 
 /** The decision that was made; null where the trial stays as it is, or somebody else was quicker. */
 export async function judgeCanary(deps: CanaryDeps, chain: string): Promise<CanaryDecision | null> {
-  const reading = await deps.canaries.read(chain, { decisions: 0 });
+  const reading = await deps.canaries.read(chain, { decisions: 0, runs: true });
   if (reading === null) return null;
   const { decision, reason, to_stage, numbers } = deps.judge(reading);
   if (decision === 'hold') return null;
@@ -42,7 +42,7 @@ const orderTries = 5;
 /** A person's word: recorded with the numbers of the moment, whatever a judge would say. */
 export async function orderCanary(deps: CanaryDeps, chain: string, order: CanaryOrder): Promise<OrderOutcome> {
   for (let tries = 0; tries < orderTries; tries++) {
-    const reading = await deps.canaries.read(chain, { decisions: 0 });
+    const reading = await deps.canaries.read(chain, { decisions: 0, runs: true });
     if (reading === null) return { type: 'missing' };
     const target = targetOf(reading.state, order);
     if (target === null) return { type: 'no_stage' };

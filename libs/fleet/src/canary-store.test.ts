@@ -44,7 +44,7 @@ test('all keys lie in the fleet\'s slot, and every script touches no other', asy
   await store.report({
     chain: 'c', run_id: 'run_0', ended_ms: 1, verdict: 'completed', stop_reason: 'answered', errors: {}, validation_failures: 0, tool_calls: 0, tool_errors: 0, active_s: 1, cost_usd: 0 });
   await store.due('c', 0);
-  await store.read('c', { decisions: 1 });
+  await store.read('c', { decisions: 1, runs: true });
   await redis.ping('that is all');
   await watched;
   monitor.disconnect();
@@ -63,7 +63,7 @@ test('a server that was restarted is given the scripts again, and knows the tria
   await store.assign({ chain: 'c', model: 'next', run_id: 'run_1', bucket: 1, run_at_ms: null });
   await own.kill();
   await own.restart();
-  expect(await store.read('c', { decisions: 1 })).toMatchObject({ state: { stage: 0, version: 1 }, runs: [{ arm: 'control', ended: null }] });
+  expect(await store.read('c', { decisions: 1, runs: true })).toMatchObject({ state: { stage: 0, version: 1 }, runs: [{ arm: 'control', ended: null }] });
   client.disconnect();
   await own.stop();
 });

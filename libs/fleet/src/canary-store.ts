@@ -38,8 +38,8 @@ export function createCanaryStore(redis: FleetRedis, { prefix }: { readonly pref
       return reply[0];
     },
     due: async (chain, every_ms) => (await run('canary_due', { keys: keys.canary(chain), args: [every_ms] }))[0] === 'due',
-    read: async (chain, { decisions }) => {
-      const reply = await run('canary_read', { keys: keys.canary(chain), args: [decisions] });
+    read: async (chain, { decisions, runs }) => {
+      const reply = await run('canary_read', { keys: keys.canary(chain), args: [decisions, runs ? 'runs' : 'no_runs'] });
       return reply[0] === 'missing' ? null : readingOf(chain, reply.slice(1));
     },
     decide: async (chain, seen_version, decision) => {

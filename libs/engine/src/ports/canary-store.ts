@@ -138,8 +138,8 @@ export interface CanaryStore {
   report(outcome: CanaryOutcome): Promise<'counted' | 'again' | 'not_counted'>;
   /** Whether somebody should judge now: of all who ask within `every_ms` one is told so; nobody where there is nothing to judge. */
   due(chain: string, every_ms: number): Promise<boolean>;
-  /** Null where the chain has no trial. */
-  read(chain: string, options: { readonly decisions: number }): Promise<CanaryReading | null>;
+  /** Null where the chain has no trial. Runs are read only where they are asked for: they are many. */
+  read(chain: string, wanted: { readonly decisions: number; readonly runs: boolean }): Promise<CanaryReading | null>;
   /** One atomic step: the move and its record (K4, K5). Sent again with the same id it is the same decision. */
   decide(chain: string, seen_version: number, decision: CanaryDecision): Promise<'decided' | 'conflict'>;
 }

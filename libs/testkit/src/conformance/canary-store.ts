@@ -18,17 +18,17 @@ export function canaryStoreConformance(name: string, factory: () => CanaryStore 
       cost_usd: 0, ...over });
     const decisionOf = (to_stage: number, over: Partial<CanaryDecision> = {}): CanaryDecision => ({
       id: `d${++made}`, at_ms: 1, decision: 'set', by: 'somebody', model: 'next', from_stage: 0, to_stage, status: 'active', reason: 'by_hand', numbers: { seen: 1 }, ...over });
-    const reading = async (decisions = 10): Promise<CanaryReading> => (await store.read('c', { decisions }))!;
+    const reading = async (decisions = 10): Promise<CanaryReading> => (await store.read('c', { decisions, runs: true }))!;
     const moveTo = async (stage: number, over: Partial<CanaryDecision> = {}): Promise<string> => store.decide('c', (await reading()).state.version, decisionOf(stage, over));
 
     describe('K1, one trial per chain', () => {
       it('begins at stage 0, active and empty', async () => {
-        expect(await store.read('c', { decisions: 10 })).toBeNull();
+        expect(await store.read('c', { decisions: 10, runs: true })).toBeNull();
         expect(await store.declare('c', definition)).toBe('begun');
         expect(await reading()).toEqual({
           state: { chain: 'c', definition, stage: 0, status: 'active', since_ms: expect.any(Number) as number, version: 1 }, now_ms: expect.any(Number) as number,
           runs: [], totals: { canary: noTotals, control: noTotals }, decisions: [] });
-        expect(await store.read('another', { decisions: 10 })).toBeNull();
+        expect(await store.read('another', { decisions: 10, runs: true })).toBeNull();
       });
 
       it('keeps its place for the same model, also when bounds and stages change around it', async () => {
@@ -136,6 +136,13 @@ export function canaryStoreConformance(name: string, factory: () => CanaryStore 
         expect(await store.report(outcomeOf('run_unknown', { chain: 'another' }))).toBe('not_counted');
         expect((await reading()).totals).toEqual({ canary: noTotals, control: noTotals });
       });
+    });
+
+    it('runs are read where they are asked for', async () => {
+      await store.declare('c', definition);
+      await store.assign(runOf());
+      expect(await store.read('c', { decisions: 0, runs: false })).toMatchObject({ state: { stage: 0 }, runs: [] });
+      expect((await store.read('c', { decisions: 0, runs: true }))!.runs).toHaveLength(1);
     });
 
     describe('judging', () => {

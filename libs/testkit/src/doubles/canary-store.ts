@@ -60,10 +60,10 @@ export function createMemoryCanaryStore(clock: { nowMs(): number } = { nowMs: ()
       trial.judged_ms = clock.nowMs();
       return true;
     },
-    read: async (chain, { decisions }) => {
+    read: async (chain, { decisions, runs }) => {
       const trial = trials.get(chain);
       if (trial === undefined) return null;
-      return { state: trial.state, now_ms: clock.nowMs(), runs: [...trial.runs.values()], totals: trial.totals, decisions: trial.decisions.slice(0, decisions) };
+      return { state: trial.state, now_ms: clock.nowMs(), runs: runs ? [...trial.runs.values()] : [], totals: trial.totals, decisions: trial.decisions.slice(0, decisions) };
     },
     decide: async (chain, seen_version, decision) => {
       const trial = trials.get(chain);
