@@ -1,6 +1,6 @@
 /** What the API is given, and how it may be set. */
 import type { AgentSpec, ChainSpec } from '@treadle/core';
-import type { ArmAssigner, CanaryDeps, Clock, LogDeps, LogFollowers, Randomness, RunDirectory } from '@treadle/engine';
+import type { Arms, CanaryDeps, Clock, LogDeps, LogFollowers, Randomness, RunDirectory } from '@treadle/engine';
 import type { KeyTable } from './auth/keys.ts';
 import type { OpenStreams } from './events/open-streams.ts';
 import type { ReadableArchive } from './store/guarded-store.ts';
@@ -41,7 +41,7 @@ export interface ApiDeps {
   /** A chain of the configuration, for forks. */
   readonly chains?: (name: string) => ChainSpec | null;
   /** Draws new runs for the trials of new models; without it nobody takes part in one. */
-  readonly arms?: ArmAssigner;
+  readonly arms?: Arms;
   /** To look at the trials and to move them. */
   readonly trials?: Trials;
   /** Null: no authentication, everybody is tenant `default` with every scope. */

@@ -36,11 +36,16 @@ export interface CreateDeps {
   /** How many shards new runs are spread over. */
   readonly shards: number;
   /** Without it nobody takes part in the trial of a model. */
-  readonly arms?: ArmAssigner;
+  readonly arms?: Arms;
 }
 
-/** The chain as a new run is to have it, where one of its models is on trial. Never throws: what is not known is left as configured. */
-export type ArmAssigner = (chain: ChainSpec, run: { readonly run_id: string; readonly run_at_ms: number | null }) => Promise<ChainSpec>;
+/** Draws new runs for the trials of models. Never throws: where nobody knows of the trial the run is made as if there were none. */
+export interface Arms {
+  /** The chain as a new run is to have it. */
+  assign(chain: ChainSpec, run: { readonly run_id: string; readonly run_at_ms: number | null }): Promise<ChainSpec>;
+  /** The run was not created. */
+  withdraw(chain: ChainSpec, run_id: string): Promise<void>;
+}
 
 /** A new run's id, on a shard drawn by chance. */
 export function mintRunId(deps: Pick<CreateDeps, 'random' | 'shards'>): string {
@@ -58,7 +63,7 @@ export async function createRun(deps: CreateDeps, run: NewRun, options: CreateOp
   const shard = Number.parseInt(options.run_id.slice(-2), 16);
   const joins = run.session_id ?? null;
   const run_at_ms = run.run_at === null ? null : Date.parse(run.run_at);
-  const chain = await deps.arms?.(run.spec.chain, { run_id: options.run_id, run_at_ms }) ?? run.spec.chain;
+  const chain = await deps.arms?.assign(run.spec.chain, { run_id: options.run_id, run_at_ms }) ?? run.spec.chain;
   const session_id = joins ?? idIn('ses', shard, deps.random.uuid());
   const bodies: EventBody[] = [
     {
@@ -81,5 +86,6 @@ export async function createRun(deps: CreateDeps, run: NewRun, options: CreateOp
     session: { id: session_id, mode: joins === null ? 'new' : 'join', when_busy: run.when_busy ?? 'reject' },
     changes: stateChanges(initialState, state), run_at_ms, not_after_ms: options.not_after_ms,
   });
+  if (reply.type !== 'created' && reply.type !== 'exists') await deps.arms?.withdraw(chain, options.run_id);
   return { reply, state };
 }

@@ -19,7 +19,7 @@ export { archiveDue, archiveRun, DutyRefused, SealedEventsMissing, type ArchiveD
 export { archiveFirst, type ArchiveFirst } from './archive-first.ts';
 export { auditRun, type AuditResult } from './audit-run.ts';
 export { canaryOutcome, judgeCanary, judgeWhenDue, orderCanary, type CanaryDeps, type CanaryOrder, type OrderOutcome } from './canary.ts';
-export { createRun, mintRunId, type ArmAssigner, type CreateDeps, type CreateOptions, type NewRun } from './create-run.ts';
+export { createRun, mintRunId, type Arms, type CreateDeps, type CreateOptions, type NewRun } from './create-run.ts';
 export { executeTurn, type DeliveryLimits, type TurnDeps, type TurnOutcome } from './execute-turn.ts';
 export { forkPoint, type ForkPoint } from './fork-run.ts';
 export { finishRun, type FinishDeps } from './finish-run.ts';

@@ -43,12 +43,13 @@ test('all keys lie in the fleet\'s slot, and every script touches no other', asy
   for (const bucket of [0, 50]) await store.assign({ chain: 'c', model: 'next', run_id: `run_${bucket}`, bucket, run_at_ms: null });
   await store.report({
     chain: 'c', run_id: 'run_0', ended_ms: 1, verdict: 'completed', stop_reason: 'answered', errors: {}, validation_failures: 0, tool_calls: 0, tool_errors: 0, active_s: 1, cost_usd: 0 });
+  await store.withdraw('c', 'run_50');
   await store.due('c', 0);
   await store.read('c', { decisions: 1, runs: true });
   await redis.ping('that is all');
   await watched;
   monitor.disconnect();
-  expect(canaryScripts).toHaveLength(6);
+  expect(canaryScripts).toHaveLength(7);
   expect(touched.size).toBe(7);
   for (const key of [...touched.keys(), ...named]) expect(key).toMatch(/^\{slots:fleet\}:/);
   expect([...touched.keys()].filter((key) => !named.has(key))).toEqual([]);

@@ -12,7 +12,7 @@ import {
 import { createFleetKeys } from './keys.ts';
 import { createScriptRunner, unknownReply, type FleetRedis } from './script-runner.ts';
 
-export const canaryScripts = ['canary_assign', 'canary_decide', 'canary_declare', 'canary_due', 'canary_read', 'canary_report'] as const;
+export const canaryScripts = ['canary_assign', 'canary_decide', 'canary_declare', 'canary_due', 'canary_read', 'canary_report', 'canary_withdraw'] as const;
 
 /** `prefix` as the run store's. Reads the script files; throws where one is missing. */
 export function createCanaryStore(redis: FleetRedis, { prefix }: { readonly prefix: string }): CanaryStore {
@@ -31,6 +31,9 @@ export function createCanaryStore(redis: FleetRedis, { prefix }: { readonly pref
         case 'assigned': return { type: 'assigned', arm: reply[1] as CanaryArm, stage: Number(reply[2]) };
         default: throw unknownReply('canary_assign', reply);
       }
+    },
+    withdraw: async (chain, run_id) => {
+      await run('canary_withdraw', { keys: keys.canary(chain), args: [run_id] });
     },
     report: async (outcome) => {
       const reply = await run('canary_report', { keys: keys.canary(outcome.chain), args: [outcome.run_id, endOf(outcome), ...sumsOf(outcome)] });

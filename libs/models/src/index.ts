@@ -1,5 +1,5 @@
 /** One reply from one model, or a named failure. */
-export { armedChain, bucketOf, createArmAssigner, type ArmAssignerOptions } from './canary/arms.ts';
+export { armedChain, bucketOf, createArms, type ArmsOptions } from './canary/arms.ts';
 export { alpha as canaryAlpha, judgeTrial } from './canary/judge.ts';
 export { certainSigns } from './failure/rules.ts';
 export { createModelGateway, type ClosableModelGateway, type ModelGatewayOptions } from './gateway.ts';

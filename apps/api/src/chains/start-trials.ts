@@ -5,7 +5,7 @@
  */
 import { canaryDefinitions, chainSpecOf, type LoadedConfig } from '@treadle/config';
 import type { CanaryStore } from '@treadle/engine';
-import { createArmAssigner, judgeTrial } from '@treadle/models';
+import { createArms, judgeTrial } from '@treadle/models';
 import { observeChains, observeTrial, type Metrics } from '@treadle/telemetry';
 import { uuidv7 } from 'uuidv7';
 import type { ApiDeps, ApiLogger } from '../dependencies.ts';
@@ -38,7 +38,7 @@ export async function startTrials(setup: TrialsSetup): Promise<{ readonly deps: 
   const timer = setInterval(() => { look().catch(() => undefined); }, lookEveryMs).unref();
   return {
     deps: {
-      arms: createArmAssigner(canaries, { onUnknown: (error) => { logger.warn({ err: error }, 'nobody said which arm of a canary a new run is in; it is made as control'); } }),
+      arms: createArms(canaries, { onUnknown: (error) => { logger.warn({ err: error }, 'nobody said which arm of a canary a new run is in; it is made as control'); } }),
       trials: {
         canaries, judge: judgeTrial, uuid: uuidv7, chains: Object.keys(definitions),
         onDecided: (chain, { decision, by, model, from_stage, to_stage }) => {

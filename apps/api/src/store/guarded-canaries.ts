@@ -15,6 +15,7 @@ export function guardedCanaries(store: CanaryStore, callTimeoutMs: number): Cana
   return {
     declare: (chain, definition) => bounded(() => store.declare(chain, definition)),
     assign: (run) => bounded(() => store.assign(run)),
+    withdraw: (chain, run_id) => bounded(() => store.withdraw(chain, run_id)),
     report: (outcome) => bounded(() => store.report(outcome)),
     due: (chain, every_ms) => bounded(() => store.due(chain, every_ms)),
     read: (chain, wanted) => bounded(() => store.read(chain, wanted)),

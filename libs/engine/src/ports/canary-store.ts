@@ -134,6 +134,8 @@ export interface CanaryStore {
   declare(chain: string, definition: CanaryDefinition): Promise<'begun' | 'kept'>;
   /** The arm of a new run (K2). */
   assign(run: AssignRun): Promise<Assignment>;
+  /** Of a run that was assigned and then not created: it takes no part. */
+  withdraw(chain: string, run_id: string): Promise<void>;
   /** `not_counted`: the run takes no part in the stage (any more). */
   report(outcome: CanaryOutcome): Promise<'counted' | 'again' | 'not_counted'>;
   /** Whether somebody should judge now: of all who ask within `every_ms` one is told so; nobody where there is nothing to judge. */

@@ -2,7 +2,7 @@ import type { ChainSpec } from '@treadle/core';
 import type { AssignRun } from '@treadle/engine';
 import { testModel } from '@treadle/testkit';
 import { describe, expect, test } from 'vitest';
-import { armedChain, bucketOf, createArmAssigner } from './arms.ts';
+import { armedChain, bucketOf, createArms } from './arms.ts';
 
 const chain: ChainSpec = { name: 'default', models: ['small', 'big', 'next'].map(testModel), canary: { model: 'next', arm: 'control', stage: 0 } };
 const names = (spec: ChainSpec) => spec.models.map((model) => model.name);
@@ -31,28 +31,35 @@ describe('the chain', () => {
   });
 
   test('without a canary is left alone, and nobody is asked', async () => {
-    const assign = createArmAssigner({ assign: () => Promise.reject(new Error('asked')) });
+    const nobody = () => Promise.reject(new Error('asked'));
+    const arms = createArms({ assign: nobody, withdraw: nobody }, { onUnknown: (error) => { throw error; } });
     const plain = { name: 'plain', models: [testModel('small')] };
-    expect(await assign(plain, { run_id: ids[0]!, run_at_ms: null })).toBe(plain);
+    expect(await arms.assign(plain, { run_id: ids[0]!, run_at_ms: null })).toBe(plain);
+    await arms.withdraw(plain, ids[0]!);
   });
 
   test('is as the fleet says', async () => {
     const asked: AssignRun[] = [];
-    const assign = createArmAssigner({ assign: async (run) => { asked.push(run); return { type: 'assigned', arm: 'canary', stage: 25 }; } });
-    const armed = await assign(chain, { run_id: ids[7]!, run_at_ms: 17 });
+    const withdrawn: string[][] = [];
+    const arms = createArms({
+      assign: async (run) => { asked.push(run); return { type: 'assigned', arm: 'canary', stage: 25 }; }, withdraw: async (...run) => { withdrawn.push(run); } });
+    const armed = await arms.assign(chain, { run_id: ids[7]!, run_at_ms: 17 });
     expect(names(armed)).toEqual(['next', 'small', 'big']);
     expect(armed.canary).toEqual({ model: 'next', arm: 'canary', stage: 25 });
     expect(asked).toEqual([{ chain: 'default', model: 'next', run_id: ids[7], bucket: bucketOf(ids[7]!, 'default'), run_at_ms: 17 }]);
+    await arms.withdraw(armed, ids[7]!);
+    expect(withdrawn).toEqual([['default', ids[7]]]);
   });
 
   test.each([
     ['fails', () => Promise.reject(new Error('away'))], ['does not answer', () => new Promise<never>(() => undefined)], ['knows of no trial', () => Promise.resolve({ type: 'none' as const })],
   ])('is that of control where the fleet %s', async (how, answer) => {
     const told: unknown[] = [];
-    const assign = createArmAssigner({ assign: answer }, { timeoutMs: 20, onUnknown: (error) => { told.push(error); } });
-    const armed = await assign(chain, { run_id: ids[0]!, run_at_ms: null });
+    const arms = createArms({ assign: answer, withdraw: () => Promise.reject(new Error('away')) }, { timeoutMs: 20, onUnknown: (error) => { told.push(error); } });
+    const armed = await arms.assign(chain, { run_id: ids[0]!, run_at_ms: null });
     expect(names(armed)).toEqual(['small', 'big', 'next']);
     expect(armed.canary).toEqual({ model: 'next', arm: 'control', stage: 0 });
     expect(told).toHaveLength(how === 'knows of no trial' ? 0 : 1);
+    await arms.withdraw(armed, ids[0]!);
   });
 });

@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { ChainSpec } from '@treadle/core';
-import type { ArmAssigner, Assignment, CanaryStore } from '@treadle/engine';
+import type { Arms, Assignment, CanaryStore } from '@treadle/engine';
 
 /** 0 to below 100. A run is the canary's at every stage above its bucket. */
 export function bucketOf(run_id: string, chain: string): number {
@@ -21,25 +21,29 @@ export function armedChain(chain: ChainSpec, model: string, { arm, stage }: { re
   return { ...chain, models: arm === 'canary' ? [...canary, ...others] : [...others, ...canary], canary: { model, arm, stage } };
 }
 
-export interface ArmAssignerOptions {
-  /** A creation waits for the answer no longer than this. Default 500. */
+export interface ArmsOptions {
+  /** A creation waits for each answer no longer than this. Default 500. */
   readonly timeoutMs?: number;
   /** Told when nobody answered: the run is made as if there were no trial. */
   readonly onUnknown?: (error: unknown) => void;
 }
 
 /** Asks the fleet; a chain without a canary costs nothing. Where nobody knows, the run is control and counts in no arm. */
-export function createArmAssigner(canaries: Pick<CanaryStore, 'assign'>, options: ArmAssignerOptions = {}): ArmAssigner {
-  const { timeoutMs = 500 } = options;
-  return async (chain, { run_id, run_at_ms }) => {
-    if (chain.canary === undefined) return chain;
-    const { model } = chain.canary;
-    const asked = canaries.assign({ chain: chain.name, model, run_id, bucket: bucketOf(run_id, chain.name), run_at_ms });
-    const answer = await inTime(asked, timeoutMs).catch((error: unknown): Assignment => {
-      options.onUnknown?.(error);
-      return { type: 'none' };
-    });
-    return armedChain(chain, model, answer.type === 'none' ? { arm: 'control', stage: 0 } : answer);
+export function createArms(canaries: Pick<CanaryStore, 'assign' | 'withdraw'>, { timeoutMs = 500, onUnknown = () => undefined }: ArmsOptions = {}): Arms {
+  return {
+    assign: async (chain, { run_id, run_at_ms }) => {
+      if (chain.canary === undefined) return chain;
+      const { model } = chain.canary;
+      const asked = canaries.assign({ chain: chain.name, model, run_id, bucket: bucketOf(run_id, chain.name), run_at_ms });
+      const answer = await inTime(asked, timeoutMs).catch((error: unknown): Assignment => {
+        onUnknown(error);
+        return { type: 'none' };
+      });
+      return armedChain(chain, model, answer.type === 'none' ? { arm: 'control', stage: 0 } : answer);
+    },
+    withdraw: async (chain, run_id) => {
+      if (chain.canary !== undefined) await inTime(canaries.withdraw(chain.name, run_id), timeoutMs).catch(onUnknown);
+    },
   };
 }
 

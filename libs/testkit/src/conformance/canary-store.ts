@@ -95,6 +95,18 @@ export function canaryStoreConformance(name: string, factory: () => CanaryStore 
       });
     });
 
+    it('a run that was assigned and not created takes no part; one that has ended does', async () => {
+      await store.declare('c', definition);
+      const [made, notMade] = [runOf(), runOf()];
+      for (const run of [made, notMade]) await store.assign(run);
+      await store.report(outcomeOf(made.run_id));
+      for (const run of [made, notMade, runOf()]) await store.withdraw('c', run.run_id);
+      await store.withdraw('another', notMade.run_id);
+      expect((await reading()).runs).toMatchObject([{ ended: { failed: false } }]);
+      expect(await store.report(outcomeOf(notMade.run_id))).toBe('not_counted');
+      expect(await store.assign(notMade)).toMatchObject({ type: 'assigned' });
+    });
+
     describe('K3, outcomes', () => {
       it('count once, in the arm that was given', async () => {
         await store.declare('c', definition);

@@ -44,6 +44,10 @@ export function createMemoryCanaryStore(clock: { nowMs(): number } = { nowMs: ()
       forgetOldest(trial.runs, arm);
       return { type: 'assigned', arm, stage };
     },
+    withdraw: async (chain, run_id) => {
+      const runs = trials.get(chain)?.runs;
+      if (runs?.get(run_id)?.ended === null) runs.delete(run_id);
+    },
     report: async (outcome) => {
       const trial = trials.get(outcome.chain);
       const run = trial?.runs.get(outcome.run_id);
