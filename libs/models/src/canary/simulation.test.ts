@@ -2,6 +2,7 @@
  * The judge over synthetic runs (fixtures/synthetic-runs.ts): one world of 10,000 runs each, and many worlds for what is said in per cent.
  * `CANARY_WORLDS` plays more of them; the figures in docs/canary.md are of 1,000.
  */
+import type { CanaryDefinition } from '@treadle/engine';
 import { expect, test } from 'vitest';
 import { playWorld, usualModel, type SyntheticModel, type WorldOutcome } from '../fixtures/synthetic-runs.ts';
 
@@ -11,9 +12,9 @@ const runs = 10_000;
 const bad: SyntheticModel = { ...usualModel, fails: 0.5 };
 const good: SyntheticModel = { ...usualModel, fails: 0.02, seconds: 6 };
 
-async function play(canary: SyntheticModel, count = worlds): Promise<WorldOutcome[]> {
+async function play(canary: SyntheticModel, count = worlds, definition: Partial<CanaryDefinition> = {}): Promise<WorldOutcome[]> {
   const outcomes: WorldOutcome[] = [];
-  for (let seed = 1; seed <= count; seed++) outcomes.push(await playWorld({ seed, runs, control: usualModel, canary }));
+  for (let seed = 1; seed <= count; seed++) outcomes.push(await playWorld({ seed, runs, control: usualModel, canary, definition }));
   return outcomes;
 }
 
@@ -64,3 +65,20 @@ test('a model that takes ten times as long and fails as often is not taken for o
     expect({ seed, rolledBack, stage }).toEqual({ seed, rolledBack: false, stage: 100 });
   }
 }, 120_000);
+
+/** Figures for the docs: what lies between good and clearly bad, and models that are slow or dear. */
+test.skipIf(process.env.CANARY_WORLDS === undefined)('between', async () => {
+  const between: Record<string, Partial<SyntheticModel>> = {
+    'fails 40 %': { fails: 0.4 }, 'fails 30 %': { fails: 0.3 }, 'fails 20 %': { fails: 0.2 }, 'fails 15 %': { fails: 0.15 }, 'fails 10 %': { fails: 0.1 }, 'three times as slow': { seconds: usualModel.seconds * 3 },
+    'three times as dear': { cost_usd: usualModel.cost_usd * 3 },
+  };
+  for (const [name, over] of Object.entries(between)) {
+    const outcomes = await play({ ...usualModel, ...over }, Math.ceil(worlds / 20));
+    figures(name, outcomes);
+    // What is worse than the bounds never becomes the primary in most worlds.
+    expect(outcomes.filter((each) => each.stage === 100).length / outcomes.length, name).toBeLessThan(0.25);
+  }
+  const patient = await play({ ...usualModel, fails: 0.1 }, Math.ceil(worlds / 20), { min_runs: 200 });
+  figures('fails 10 %, min_runs 200', patient);
+  expect(patient.filter((each) => each.stage === 100).length).toBeLessThan(patient.length / 10);
+}, 3_600_000);
