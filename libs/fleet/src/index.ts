@@ -1,0 +1,1 @@
+export { fleetKeys, type FleetKeys } from './keys.ts';
