@@ -98,8 +98,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
 interface Parts extends WorkerPorts { readonly clock: RedisClock; readonly held: HeldRuns; readonly metrics: Metrics; readonly archiving: ArchiveDeps; readonly audits: Audits }
 
 function connectionsOf(config: LoadedConfig) {
-  return Object.fromEntries(Object.entries(modelConnections(config)).map(([name, { api_key, ...connection }]) =>
-    [name, { ...connection, ...(api_key === null ? {} : { api_key }), total_timeout_ms: maxModelCallMs }]));
+  return Object.fromEntries(Object.entries(modelConnections(config)).map(([name, connection]) => [name, { ...connection, total_timeout_ms: maxModelCallMs }]));
 }
 
 function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {

@@ -67,6 +67,10 @@ export interface RunState {
   readonly status: RunStatus;
   readonly stop_reason: StopReason | null;
   readonly pause_reason: PauseReason | null;
+  /** ISO 8601: when a paused run goes on by itself. */
+  readonly resumes_at: string | null;
+  /** How often it has waited for a provider since the last accepted reply. */
+  readonly parks: number;
   /** Calls that a paused run waits for somebody's word on. */
   readonly pending: readonly PendingCall[];
   readonly answer: string | null;
@@ -142,7 +146,7 @@ export const initialState: RunState = {
   fold_version: 1, last_seq: 0, last_ts: 0, epoch: 0,
   run_id: '', session_id: '', parent_run_id: null, forked_from: null, tenant: '', agent: '', agent_version: '', spec: null,
   limits: defaultLimits, metadata: {}, tags: [], priority: 50, run_at: null, created_at: 0, started_at: null, ended_at: null,
-  status: 'queued', stop_reason: null, pause_reason: null, pending: [], answer: null, output: null, checks: [], partial: null, error: null,
+  status: 'queued', stop_reason: null, pause_reason: null, resumes_at: null, parks: 0, pending: [], answer: null, output: null, checks: [], partial: null, error: null,
   tools: null, turn_number: 0, attempt: 0, turn_open: false, calls: [], waiting_messages: [], candidate: null,
   pieces: '', continuations: 0, output_room: 1, output_caps: {}, extra_turns: 0, retries: 0, call_prints: [], loop_noted: false, error_prints: [],
   compact_next: null, reactive_tried: false, calibration: {}, image_side: null, history_from: null, estimated_tokens: 0,

@@ -1,3 +1,4 @@
+export { alwaysThere } from './doubles/models.ts';
 export { createMemoryRunStore, type MemoryJob, type MemoryRunStore, type Protections } from './doubles/run-store.ts';
 export { agentLimits, testModel, testSpec, testTool } from './builders/agent.ts';
 export {
