@@ -62,11 +62,7 @@ export function createModelGateway(options: ModelGatewayOptions): ClosableModelG
   const fetch = options.fetch ?? http.fetch;
   const nowMs = options.clock === undefined ? () => Date.now() : options.clock.nowMs.bind(options.clock);
 
-  const health = new ModelHealth({
-    fleet: options.fleet, nowMs, uuid: randomUUID, breakers: options.breakers, onTransition: options.onTransition,
-    models: Object.entries(options.connections).map(([name, { base_url, provider = '', api_key, credentials, credential_strategy = 'fill_first', rates = noRates }]) => (
-      { name, provider, base_url, keys: credentials ?? (api_key === undefined ? [] : [api_key]), strategy: credential_strategy, rates })),
-  });
+  const health = healthOf(options, nowMs);
 
   async function call(asked: ModelCall): Promise<ModelOutcome> {
     const { name } = asked.request.model;
@@ -134,11 +130,16 @@ export function createModelGateway(options: ModelGatewayOptions): ClosableModelG
   return {
     call, served, admit: (asking) => health.admit(asking), unavailable: (models) => health.unavailable(models), exchange: () => health.exchange(),
     openBreakers: () => health.openBreakers(),
-    close: () => {
-      health.close();
-      http.close();
-    },
+    close: () => { health.close(); http.close(); },
   };
+}
+
+function healthOf(options: ModelGatewayOptions, nowMs: () => number): ModelHealth {
+  return new ModelHealth({
+    fleet: options.fleet, nowMs, uuid: randomUUID, breakers: options.breakers, onTransition: options.onTransition,
+    models: Object.entries(options.connections).map(([name, { base_url, provider = '', api_key, credentials, credential_strategy = 'fill_first', rates = noRates }]) => (
+      { name, provider, base_url, keys: credentials ?? (api_key === undefined ? [] : [api_key]), strategy: credential_strategy, rates })),
+  });
 }
 
 /** What a provider is given: one key, and of the others only enough to keep them out of what is said. */

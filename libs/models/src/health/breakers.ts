@@ -21,14 +21,14 @@ export interface BreakerOptions {
   readonly windowMs: number;
   /** Outcomes below which nothing opens. */
   readonly volume: number;
-  /** Of the outcomes, the share of one kind of failure at which its breaker opens. */
+  /** Of the outcomes, the share of one kind of failure above which its breaker opens. */
   readonly percent: number;
   /** Ms until the first probe; doubles with each opening in a row. */
   readonly openMs: number;
   readonly longestOpenMs: number;
 }
 
-export const defaultBreakerOptions: BreakerOptions = { windowMs: 10_000, volume: 10, percent: 50, openMs: 30_000, longestOpenMs: 300_000 };
+export const defaultBreakerOptions: BreakerOptions = { windowMs: 10_000, volume: 20, percent: 50, openMs: 10_000, longestOpenMs: 120_000 };
 
 export type BreakerState = 'closed' | 'half_open' | 'open';
 export type OnTransition = (breaker: Pick<OpenBreaker, 'target' | 'error_type'>, to: BreakerState) => void;
@@ -146,9 +146,7 @@ export class Breakers {
   #meter(id: string, target: string, type: ErrorType): Meter {
     const { windowMs, volume, percent } = this.#options;
     const meter = new CircuitBreaker<[boolean], void>((ok) => (ok ? Promise.resolve() : Promise.reject(counted)), {
-      timeout: false, rollingCountTimeout: windowMs, rollingCountBuckets: 10, volumeThreshold: volume,
-      // opossum opens above it.
-      errorThresholdPercentage: percent - 0.001, resetTimeout: neverMs, rollingPercentilesEnabled: false,
+      timeout: false, rollingCountTimeout: windowMs, rollingCountBuckets: 10, volumeThreshold: volume, errorThresholdPercentage: percent, resetTimeout: neverMs, rollingPercentilesEnabled: false,
     });
     meter.on('open', () => { this.#openNow(target, type); });
     this.#meters.set(id, meter);
