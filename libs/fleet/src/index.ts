@@ -1,1 +1,2 @@
 export { fleetKeys, type FleetKeys } from './keys.ts';
+export { createModelFleet, type FleetLimits, type ModelFleetOptions } from './model-fleet.ts';

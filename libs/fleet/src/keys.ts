@@ -7,16 +7,23 @@ export interface FleetKeys {
   readonly breakers: string;
   /** Hash: target → JSON of the bench. */
   readonly benches: string;
+  /** String, as long as a window: the number of the last exchange of one process. */
+  said(process_id: string): string;
   /** String with a lease: who probes. */
   probe(breaker_id: string): string;
-  /** What one credential has been granted. */
-  rates(target: string): string;
+  /**
+   * Of one credential (scripts/includes/rates.lua): granted (hash: sixtieth of a minute → requests and tokens) · flying (zset: reservation by
+   * end of lease) · calls (hash: reservation → what it was granted) · line (zset: run by place) · bookings (hash: run → what it waits for).
+   */
+  rates(target: string): string[];
 }
 
 export function fleetKeys(prefix: string): FleetKeys {
   const slot = `{${prefix}:fleet}`;
   return {
     outcomes: `${slot}:outcomes`, breakers: `${slot}:breakers`, benches: `${slot}:benches`,
-    probe: (breaker_id) => `${slot}:probe:${breaker_id}`, rates: (target) => `${slot}:rates:${target}`,
+    said: (process_id) => `${slot}:said:${process_id}`,
+    probe: (breaker_id) => `${slot}:probe:${breaker_id}`,
+    rates: (target) => ['granted', 'flying', 'calls', 'line', 'bookings'].map((part) => `${slot}:rates:${part}:${target}`),
   };
 }

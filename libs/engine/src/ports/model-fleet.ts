@@ -72,9 +72,15 @@ export interface ModelFleet {
   exchange(seen: readonly Outcomes[]): Promise<FleetView>;
   /** Opens for everybody. A breaker that is open already stays as it is, unless `forced` or its probe time has come (then `openings` rises). */
   open(breaker: { readonly target: string; readonly error_type: ErrorType; readonly for_ms: number; readonly forced: boolean }): Promise<void>;
-  /** Closes and forgets; also takes back a forced opening. False where there was none. */
-  close(breaker_id: string): Promise<boolean>;
-  /** True for one token at a time. Asked again by its holder it renews the lease. */
+  /**
+   * Closes and forgets. By a probe (`probe_token`) only while it holds the probe and nobody has forced the breaker: one that took too long, or
+   * that a person's word has overtaken, closes nothing. Without a token by a person: also takes back a forced opening. False where nothing was closed.
+   */
+  close(breaker_id: string, probe_token?: string): Promise<boolean>;
+  /**
+   * True for one token at a time. Asked again by its holder it renews the lease. False while the breaker is forced or its probe time has not
+   * come; of a breaker that is not open here nothing is known, and it may be probed.
+   */
   takeProbe(breaker_id: string, token: string, lease_ms: number): Promise<boolean>;
   /** Nothing happens where `token` does not hold it. */
   dropProbe(breaker_id: string, token: string): Promise<void>;
