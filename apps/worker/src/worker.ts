@@ -10,6 +10,7 @@ import {
   archiveDue, archiveFirst, archiveRun, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type ArchiveDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
+import { createModelFleet } from '@treadle/fleet';
 import { createAnswerJudge } from '@treadle/judgement';
 import { createModelGateway, type ClosableModelGateway } from '@treadle/models';
 import { consumeJobs, queueDepths, turnJobs } from '@treadle/queue';
@@ -20,11 +21,12 @@ import { createMetrics, observeEvent, watchEventLoop, type Logger, type Metrics 
 import { createToolRunner, type OpenToolRunner } from '@treadle/tools';
 import { uuidv7 } from 'uuidv7';
 import { createAudits, type Audits } from './audits.ts';
+import { breakerGauge, onTransition } from './breakers.ts';
 import { measuredModels, measuredStore, measuredTools, measuredTurn } from './measured.ts';
 import { createTicks, type Ticks } from './ticks.ts';
 
 /** How often, ms. */
-const every = { watch: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000, archiveBacklog: 2000, audit: 15_000 } as const;
+const every = { watch: 1000, models: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000, archiveBacklog: 2000, audit: 15_000 } as const;
 /** Runs that one look at the archive's backlog goes through, in one script. */
 const backlogLooks = 300;
 /** When the pump looks again at a run that has a job, ms. */
@@ -61,6 +63,8 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const onError = seldom((error: Error): void => { logger.warn({ err: error }, 'redis'); });
   const redis = connectRedis(setup.redisUrl, { role: 'command', onError });
   const redisDescription = await checkRedis(redis, logger);
+  // Its own: what is asked of it is worth nothing when it comes late.
+  const fleetRedis = connectRedis(setup.redisUrl, { role: 'api', onError });
   const clock = await createRedisClock(redis);
   const opened = openArchive({
     bucket: settings.s3Bucket, endpoint: settings.s3Endpoint, region: settings.s3Region, access_key_id: settings.s3AccessKeyId,
@@ -70,7 +74,10 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const { store, archive, models, tools } = (setup.decorate ?? ((ports) => ports))({
     store: createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards, graceMs, ...archiveTiming(settings) }),
     archive: opened.archive,
-    models: createModelGateway({ connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock }),
+    models: createModelGateway({
+      connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock, fleet: createModelFleet({ redis: fleetRedis, prefix: settings.prefix }),
+      breakers: { volume: settings.breakerVolume, openMs: settings.breakerOpenMs }, onTransition: onTransition(logger, metrics),
+    }),
     tools: createToolRunner({ functions: functionTools(setup.config), mcpServers: mcpServers(setup.config), policies: toolPolicies(setup.config) }),
   });
   const { description } = opened;
@@ -78,20 +85,22 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const archiving: ArchiveDeps = { store, archive, options: archiveOptions(settings), observe: (outcome) => { metrics.archiveSegments.inc({ outcome }); } };
   const audits = createAudits({ archive, metrics, logger });
   const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving, audits });
+  // What is benched or open is known before the first run asks.
+  await models.exchange();
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
     concurrency: settings.workerConcurrency, leaseMs: settings.leaseMs, onError: seldom((error) => { logger.warn({ err: error }, 'queue'); }),
     onTaken: (waitedMs) => { metrics.queueWait.observe(waitedMs / 1000); },
     handler: (job, signal) => handle({ deps, metrics, logger, archiving }, job, signal),
   });
   const ticks = createTicks((name, error) => { logger.warn({ err: error, duty: name }, 'a duty failed; it is tried again'); });
-  addDuties(ticks, { settings, store, held, clock, archiving, metrics, redis });
+  addDuties(ticks, { settings, store, held, clock, archiving, metrics, redis, models });
   ticks.add('audit', every.audit, () => audits.round());
   archive.check().catch((error: unknown) => { logger.warn({ err: error, archive: description }, 'the archive cannot be used; runs go on, and are archived when it can'); });
   logger.info({ redis: redisDescription, archive: description, shards: settings.shards, concurrency: settings.workerConcurrency }, 'worker ready');
 
   const stopWatching = watchEventLoop(metrics);
 
-  const pool: Pool = { stopWatching, redis, consumer, ticks, held, tools, models };
+  const pool: Pool = { stopWatching, redis, fleetRedis, consumer, ticks, held, tools, models };
   return { metrics, problems: async () => [...await readinessProblems(redis, settings), ...consumer.problems()], drain: (timeoutMs) => drain(pool, timeoutMs) };
 }
 
@@ -183,12 +192,17 @@ async function handle({ deps, metrics, logger, archiving }: Handling, job: Job, 
 
 interface Duties {
   readonly settings: Settings; readonly store: RunStore; readonly held: HeldRuns; readonly clock: RedisClock; readonly metrics: Metrics; readonly redis: RedisClient;
-  readonly archiving: ArchiveDeps;
+  readonly archiving: ArchiveDeps; readonly models: ClosableModelGateway;
 }
 
-function addDuties(ticks: Ticks, { settings, store, held, clock, archiving, metrics, redis }: Duties): void {
+function addDuties(ticks: Ticks, { settings, store, held, clock, archiving, metrics, redis, models }: Duties): void {
   const shards = Array.from({ length: settings.shards }, (_, shard) => shard);
   ticks.add('watch', every.watch, () => held.watch());
+  const showBreakers = breakerGauge(metrics);
+  ticks.add('models', every.models, async () => {
+    await models.exchange();
+    showBreakers(models.openBreakers(), clock.nowMs());
+  });
   ticks.add('clock', every.clock, () => clock.refresh());
   ticks.add('queue depth', every.queueDepth, async () => {
     for (const { shard, waiting, active } of await queueDepths(redis, { prefix: settings.prefix, shards: settings.shards })) {
@@ -241,7 +255,7 @@ export class UnfitRedis extends Error {
 }
 
 interface Pool {
-  readonly redis: RedisClient; readonly consumer: ReturnType<typeof consumeJobs>; readonly ticks: Ticks; readonly held: HeldRuns; readonly tools: OpenToolRunner;
+  readonly redis: RedisClient; readonly fleetRedis: RedisClient; readonly consumer: ReturnType<typeof consumeJobs>; readonly ticks: Ticks; readonly held: HeldRuns; readonly tools: OpenToolRunner;
   readonly models: ClosableModelGateway; readonly stopWatching: () => void;
 }
 
@@ -259,4 +273,5 @@ async function drain(pool: Pool, limitMs: number): Promise<void> {
   pool.models.close();
   pool.stopWatching();
   pool.redis.disconnect();
+  pool.fleetRedis.disconnect();
 }

@@ -23,12 +23,11 @@ export interface BreakerOptions {
   readonly volume: number;
   /** Of the outcomes, the share of one kind of failure above which its breaker opens. */
   readonly percent: number;
-  /** Ms until the first probe; doubles with each opening in a row. */
+  /** Ms until the first probe; doubles with each opening in a row, up to twelve times as long. */
   readonly openMs: number;
-  readonly longestOpenMs: number;
 }
 
-export const defaultBreakerOptions: BreakerOptions = { windowMs: 10_000, volume: 20, percent: 50, openMs: 10_000, longestOpenMs: 120_000 };
+export const defaultBreakerOptions: BreakerOptions = { windowMs: 10_000, volume: 20, percent: 50, openMs: 10_000 };
 
 export type BreakerState = 'closed' | 'half_open' | 'open';
 export type OnTransition = (breaker: Pick<OpenBreaker, 'target' | 'error_type'>, to: BreakerState) => void;
@@ -168,7 +167,7 @@ export class Breakers {
   }
 
   #openMs(openings: number): number {
-    return Math.min(this.#options.openMs * 2 ** (openings - 1), this.#options.longestOpenMs);
+    return this.#options.openMs * Math.min(2 ** (openings - 1), longestTimes);
   }
 
   #tellOpen(id: string): void {
@@ -195,6 +194,7 @@ export class Breakers {
   }
 }
 
+const longestTimes = 12;
 const counted = new Error('counted');
 const neverMs = 2 ** 31 - 1;
 /** Outcomes of one kind that a meter is told of at once; more say nothing new. */

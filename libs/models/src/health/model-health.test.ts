@@ -16,7 +16,7 @@ function world(models: readonly Reached[], over: Partial<ModelHealthOptions> = {
   let ids = 0;
   const moves: string[] = [];
   const health = new ModelHealth({
-    models, nowMs: () => now, uuid: () => `id-${++ids}`, breakers: { volume: 4, openMs: 1000, longestOpenMs: 4000 },
+    models, nowMs: () => now, uuid: () => `id-${++ids}`, breakers: { volume: 4, openMs: 1000 },
     onTransition: ({ target, error_type }, to) => moves.push(`${target}:${error_type} ${to}`), ...over });
   const specs = models.map(({ name }) => ({ name }) as never);
   const ask = () => health.admit({ run_id: 'run_1', models: specs, tokens: 10 });
@@ -89,8 +89,8 @@ describe('a breaker', () => {
   test('opens for longer when the probe fails, up to a bound', async () => {
     const { call, names, pass } = world([model('a'), model('b')]);
     for (let n = 0; n < 4; n++) await call(failed('server_error'));
-    for (const openMs of [2000, 4000, 4000]) {
-      pass(10_000);
+    for (const openMs of [2000, 4000, 8000, 12_000, 12_000]) {
+      pass(20_000);
       expect((await call(failed('server_error'))).model).toBe('a');
       expect((await names()).away).toEqual([['a', 'breaker_open', openMs]]);
     }
