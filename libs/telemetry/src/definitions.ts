@@ -27,6 +27,8 @@ export const metricDefinitions = {
   modelTokens: { type: 'counter', name: 'treadle_model_tokens_total', help: 'Tokens: input, output, cached, wasted.', labels: ['model', 'direction'] },
   modelCost: { type: 'counter', name: 'treadle_model_cost_usd_total', help: 'Cost of the tokens, in US dollars.', labels: ['model'] },
   modelFallbacks: { type: 'counter', name: 'treadle_model_fallbacks_total', help: 'Hops to another model of the chain.', labels: ['chain', 'from_model', 'to_model', 'error_type'] },
+  breakerState: { type: 'gauge', name: 'treadle_breaker_state', help: 'Circuit breakers: 0 closed, 1 half-open, 2 open.', labels: ['breaker', 'error_type'] },
+  breakerTransitions: { type: 'counter', name: 'treadle_breaker_transitions_total', help: 'Circuit breakers that became closed, half_open or open.', labels: ['breaker', 'error_type', 'to'] },
   recoveries: { type: 'counter', name: 'treadle_recoveries_total', help: 'Failures that became continuations.', labels: ['site', 'action'] },
   validationErrors: { type: 'counter', name: 'treadle_validation_errors_total', help: 'Answers sent back to the model.', labels: ['validator', 'error_type'] },
   contextTruncated: { type: 'counter', name: 'treadle_context_truncated_total', help: 'Requests of which a provider cut off a part.', labels: ['model'] },
