@@ -64,7 +64,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const redis = connectRedis(setup.redisUrl, { role: 'command', onError });
   const redisDescription = await checkRedis(redis, logger);
   // Its own: what is asked of it is worth nothing when it comes late.
-  const fleetRedis = connectRedis(setup.redisUrl, { role: 'api', onError });
+  const fleetRedis = connectRedis(setup.redisUrl, { role: 'fleet', onError });
   const clock = await createRedisClock(redis);
   const opened = openArchive({
     bucket: settings.s3Bucket, endpoint: settings.s3Endpoint, region: settings.s3Region, access_key_id: settings.s3AccessKeyId,
