@@ -52,7 +52,7 @@ const engineProtections: readonly Protection[] = [
   {
     name: 'reply-reused',
     without: 'a takeover asks the model again although the reply is in the log',
-    edits: [{ file: 'libs/core/src/decide-claimed.ts', find: '  if (state.calls.length === 0) return callModel(', replace: '  if (state.calls.length >= 0) return callModel(' }],
+    edits: [{ file: 'libs/core/src/decide-claimed.ts', find: '  if (state.calls.length === 0) return ask(', replace: '  if (state.calls.length >= 0) return ask(' }],
     tests: [{ file: 'libs/core/src/decide.test.ts' }],
   },
   {
