@@ -16,5 +16,5 @@ if counts then
 end
 -- How long calls take of late: a new one counts a fifth.
 local held, this = tonumber(redis.call('HGET', rates.granted, 'held_ms')), now_ms() - tonumber(since)
-redis.call('HSET', rates.granted, 'held_ms', string.format('%.0f', held and held * 0.8 + this * 0.2 or this))
+redis.call('HSET', rates.granted, 'held_ms', string.format('%.0f', math.floor((held and held * 0.8 + this * 0.2 or this) + 0.5)))
 return { 'settled' }

@@ -52,7 +52,7 @@ export class MemoryRates {
     const slot = this.#slots.get(call.slot);
     if (slot !== undefined) slot.tokens = Math.max(0, slot.tokens - call.cost + used_tokens);
     const held = now - call.since_ms;
-    this.#heldMs = this.#heldMs === null ? held : this.#heldMs * 0.8 + held * 0.2;
+    this.#heldMs = Math.floor((this.#heldMs === null ? held : this.#heldMs * 0.8 + held * 0.2) + 0.5);
   }
 
   #endLeases(now: number): void {
