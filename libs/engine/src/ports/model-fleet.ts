@@ -95,6 +95,6 @@ export interface ModelFleet {
   reserve(reservation: Reservation): Promise<{ readonly type: 'granted' } | { readonly type: 'wait'; readonly wait_ms: number }>;
   /** Believed in for another `lease_ms`. */
   renew(target: string, id: string, lease_ms: number): Promise<void>;
-  /** The call is over: the place in flight is free, and the estimate becomes what was used. `used_tokens: 0` gives all of it back. Once is enough; more do no harm. */
+  /** The call is over: the place in flight is free, and the estimate becomes what was used. `used_tokens: 0` gives all of it back; the request stays counted. Once is enough; more do no harm. */
   settle(target: string, id: string, used_tokens: number): Promise<void>;
 }
