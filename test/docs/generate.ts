@@ -22,10 +22,10 @@ const ownMoves: Partial<Record<ErrorType, string>> = {
 
 export function recoverySection(): string {
   const rows = errorTypes.map((type) => {
-    const { same_model_retries, fallback, exhausted } = recoveryTable[type];
-    return `| \`${type}\` | ${ownMoves[type] ?? ''} | ${same_model_retries === 0 ? 'no' : `${same_model_retries} times`} | ${fallback ? 'yes' : 'no'} | \`${exhausted}\` |`;
+    const { same_model_retries, fallback, rotate, park, exhausted } = recoveryTable[type];
+    return `| \`${type}\` | ${ownMoves[type] ?? ''} | ${rotate ? 'yes' : 'no'} | ${same_model_retries === 0 ? 'no' : `${same_model_retries} times`} | ${fallback ? 'yes' : 'no'} | ${park ? 'yes' : 'no'} | \`${exhausted}\` |`;
   });
-  return ['| error_type | its own move first | again on the same model | next model | else the run ends |', '|---|---|---|---|---|', ...rows].join('\n');
+  return ['| error_type | its own move first | another key | again on the same model | next model | waits for the reset | else the run ends |', '|---|---|---|---|---|---|---|', ...rows].join('\n');
 }
 
 export function meaningsSection(): string {

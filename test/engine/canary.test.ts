@@ -3,7 +3,7 @@ import { defaultLimits, idIn, type ChainSpec, type ErrorType, type EventBody, ty
 import { evolve, initialState, stamp, statusOfStopReason, stopReasons, type RunState } from '@treadle/core';
 import { canaryOutcome, createRun, executeTurn, finishRun, HeldRuns, judgeCanary, noIncrements, orderCanary, WarmRuns, type CanaryDecision, type CanaryDeps, type CanaryStore, type FinishDeps, type TurnDeps } from '@treadle/engine';
 import { createArms, judgeTrial } from '@treadle/models';
-import { createMemoryCanaryStore, createMemoryRunStore, testModel, testSpec } from '@treadle/testkit';
+import { alwaysThere, createMemoryCanaryStore, createMemoryRunStore, testModel, testSpec } from '@treadle/testkit';
 import { beforeEach, describe, expect, test } from 'vitest';
 
 const run_id = idIn('run', 0, '1'.repeat(32));
@@ -37,8 +37,13 @@ describe('an outcome', () => {
       tool_calls: 2, tool_errors: 1, active_s: 2, cost_usd: 0.25 });
   });
 
-  test('of a run that had to leave its first model is a failure, whatever the next one made of it', () => {
-    expect(canaryOutcome(folded([...started, error('server_error', 'fallback'), ...ended('answered')]))).toMatchObject({ verdict: 'failed', stop_reason: 'answered', errors: { server_error: 1 } });
+  test('of a run that had to do without its first model is a failure, whatever the next one made of it', () => {
+    const asked = (position: number, skipped: { model: string; why: string }[] = []): EventBody => ({
+      type: 'model_request', model: chain.models[position]!.name, provider: 'p', chain: 'default', position, canary: position === 0, skipped, estimated_tokens: 1, message_count: 1 });
+    expect(canaryOutcome(folded([...started, asked(0), ...ended('answered')]))).toMatchObject({ verdict: 'completed' });
+    expect(canaryOutcome(folded([...started, asked(0), error('server_error', 'fallback'), asked(1), ...ended('answered')]))).toMatchObject({ verdict: 'failed', stop_reason: 'answered', errors: { server_error: 1 } });
+    // Its breaker is open: the run goes to the next one at once.
+    expect(canaryOutcome(folded([...started, asked(1, [{ model: 'next', why: 'breaker_open' }]), ...ended('answered')]))).toMatchObject({ verdict: 'failed', stop_reason: 'answered', errors: {} });
   });
 
   test('is there for every stop reason: completed, failed, or nothing said about a model', () => {
@@ -82,7 +87,7 @@ describe('finishing a run', () => {
     const turn: TurnDeps = {
       store, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held: new HeldRuns(store), judge: { judge: () => ({ hooks: [], checks: [], output: null }) },
       history: () => Promise.resolve([]), archive: { putBlob: () => Promise.resolve('b') }, increments: noIncrements, tools: { catalogue: async () => ({ tools: [], problems: [] }), check: () => null, run: () => Promise.reject(new Error('no tool')) },
-      models: { call: async ({ request }) => request.model.name === 'next' && nextFails
+      models: { ...alwaysThere, call: async ({ request }) => request.model.name === 'next' && nextFails
         ? { type: 'failed', failure: { error_type: 'model_not_found', detail: 'gone', retry_after_s: null, partial_text: '', usage: null } }
         : { type: 'replied', reply: { text: 'done', thinking: '', provider_data: null, calls: [], finish: 'stop', finish_raw: 'stop', usage } } },
     };

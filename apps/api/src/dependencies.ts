@@ -1,6 +1,6 @@
 /** What the API is given, and how it may be set. */
 import type { AgentSpec, ChainSpec } from '@treadle/core';
-import type { Arms, CanaryDeps, Clock, LogDeps, LogFollowers, Randomness, RunDirectory } from '@treadle/engine';
+import type { Arms, CanaryDeps, Clock, LogDeps, LogFollowers, ModelFleet, Randomness, RunDirectory } from '@treadle/engine';
 import type { KeyTable } from './auth/keys.ts';
 import type { OpenStreams } from './events/open-streams.ts';
 import type { ReadableArchive } from './store/guarded-store.ts';
@@ -32,6 +32,8 @@ export interface ApiDeps {
   /** May throw whatever its client library throws: see store/unavailable.ts. */
   readonly store: RunDirectory;
   readonly archive: ReadableArchive;
+  /** What is open and benched. */
+  readonly fleet: Pick<ModelFleet, 'exchange' | 'open' | 'close' | 'unbench'>;
   /** Made and fed (`listen`) by the composition root. */
   readonly followers: LogFollowers;
   /** Keys expire by it. */

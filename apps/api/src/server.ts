@@ -10,6 +10,7 @@
 import Fastify, { type FastifyReply } from 'fastify';
 import { agentRoutes } from './agents/routes.ts';
 import { authenticate } from './auth/authenticate.ts';
+import { breakerRoutes } from './breakers/routes.ts';
 import { chainRoutes } from './chains/routes.ts';
 import { settingsOf, type ApiContext, type ApiDeps, type ApiOptions } from './dependencies.ts';
 import { createOpenStreams } from './events/open-streams.ts';
@@ -65,6 +66,7 @@ export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance
     transcriptRoutes(api, context);
     eventRoutes(api, context);
     sessionRoutes(api, context);
+    breakerRoutes(api, context);
     notBuilt(api);
   });
   return app.withTypeProvider<ZodTypes>();

@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { agentSpecOf, agentVersionOf, chainSpecOf, type LoadedConfig, type Settings } from '@treadle/config';
 import { LogFollowers, shownWhenArchived, type RunStore } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
-import { createCanaryStore } from '@treadle/fleet';
+import { createCanaryStore, createModelFleet } from '@treadle/fleet';
 import { turnJobs } from '@treadle/queue';
 import { connectRedis, createEventFeed, createRedisClock, createRunStore, describeRedis, inspectRedis, readinessProblems, whenReady } from '@treadle/run-store';
 import { createMetrics, watchEventLoop, type Logger } from '@treadle/telemetry';
@@ -81,7 +81,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
   const trials = await startTrials({ canaries: createCanaryStore(redis, { prefix: settings.prefix }), config: setup.config, metrics, logger });
 
   const deps: ApiDeps = {
-    store: readable, archive, followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, keys, logger, ...trials.deps,
+    store: readable, archive, fleet: createModelFleet({ redis, prefix: settings.prefix }), followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, keys, logger, ...trials.deps,
     health: async () => {
       const problems = await readinessProblems(redis, settings);
       return { ok: problems.length === 0, problems };

@@ -49,6 +49,21 @@ export interface Run {
   readonly [field: string]: unknown;
 }
 
+/** What is not asked now: an open breaker, or a key or model on its bench. */
+export interface Breaker {
+  readonly id: string;
+  readonly kind: 'breaker' | 'bench';
+  /** `model:<name>`, `host:<host:port>` or `credential:<fingerprint>`. */
+  readonly breaker: string;
+  readonly error_type: string;
+  readonly state: 'closed' | 'half_open' | 'open';
+  readonly forced: boolean;
+  readonly opened_at: string | null;
+  /** Null: when a person resets it. */
+  readonly probe_at: string | null;
+  readonly openings: number;
+}
+
 /** What the API refused, with its stable code. */
 export class ApiError extends Error {
   readonly status: number;
@@ -104,6 +119,9 @@ export interface Client {
   canary(chain: string): Promise<Canary>;
   /** The trial as it is then. */
   moveCanary(chain: string, order: CanaryOrder): Promise<Canary>;
+  breakers(): Promise<{ readonly data: readonly Breaker[]; readonly next_cursor: string | null }>;
+  /** `open`: until it is reset. `reset`: a breaker or a bench. */
+  changeBreaker(id: string, action: 'open' | 'reset'): Promise<Pick<Breaker, 'id' | 'kind' | 'state' | 'forced'>>;
   /** Any other route of the API. */
   get(path: string): Promise<unknown>;
   /** Every event after `after`, in order and once, until the run has ended; lost connections are resumed. */
@@ -146,6 +164,8 @@ export function createClient(options: ClientOptions): Client {
     chains: () => json('GET', '/v1/chains'),
     canary: (chain) => json('GET', `/v1/chains/${encodeURIComponent(chain)}/canary`),
     moveCanary: (chain, order) => json('PUT', `/v1/chains/${encodeURIComponent(chain)}/canary`, { body: order }),
+    breakers: () => json('GET', '/v1/breakers'),
+    changeBreaker: (id, action) => json('POST', `/v1/breakers/${encodeURIComponent(id)}`, { body: { action } }),
     get: (path) => json('GET', path),
     events: (id, follow = {}) => resuming(id, { send, after: follow.after ?? 0, signal: follow.signal, pauseMs: options.reconnectMs ?? 500, outageMs: options.outageMs ?? 60_000 }),
   };

@@ -57,6 +57,8 @@ export interface StateChange {
   readonly reason: StopReason | PauseReason | 'claimed' | 'resumed';
   /** Seconds that a claim has used of a turn which a pause leaves open. */
   readonly active_s?: number;
+  /** ISO 8601: when a paused run goes on by itself. */
+  readonly resumes_at?: string;
   /** What a paused run waits for, where it waits for somebody's word. */
   readonly pending?: readonly PendingCall[];
 }
@@ -166,6 +168,8 @@ export interface ErrorEvent {
   readonly detail: string;
   /** Seconds until the next try, null when there is none. */
   readonly retry_in: number | null;
+  /** Seconds until it may be asked again, as the provider said. */
+  readonly retry_after?: number;
   readonly consecutive_errors: number;
   /** Of `clamp_output`: the most tokens that this model is asked for from now on. */
   readonly output_cap?: number;

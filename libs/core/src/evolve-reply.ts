@@ -12,7 +12,7 @@ import { append } from './transcript.ts';
 type Reply = Extract<KeptMessage, { role: 'assistant' }>;
 
 /** An accepted reply: the models of the chain may be tried anew. */
-const accepted = { tried: [], model_errors: 0 } as const;
+const accepted = { tried: [], model_errors: 0, parks: 0 } as const;
 
 /** Text and thinking of one reply gather in one message; its calls follow. */
 export function replied(state: RunState, seq: number, part: { text: string } | { thinking: string; provider_data: unknown }): Partial<RunState> {

@@ -5,6 +5,7 @@ export { decodeEvent, encodeEvent, restoreState, stamp, stateChanges, type State
 export { wishesOf, type Command, type CommandType, type OutcomeCommand, type Wishes } from './command.ts';
 export { actionPrompt, parseAction, type Action } from './action.ts';
 export { compactionLevels } from './compaction.ts';
+export { candidates } from './choose-model.ts';
 export { joinPieces } from './continuation.ts';
 export { decide } from './decide.ts';
 export { answerIn, answerOf } from './decide-answer.ts';
@@ -28,7 +29,7 @@ export {
 export { idempotencyKey, ledgerVerdict, planGroups, type LedgerEntry } from './tool-call.ts';
 export {
   noJudgement, type Decision, type Effect, type Judgement, type ModelFailed, type ModelFailure, type ModelReplied, type ModelReply, type ReplyCall,
-  type SettledCall, type Summarised, type SummaryPurpose, type TimeLimit, type ToolCallsSettled, type TurnClaimed, type TurnInput,
+  type SettledCall, type Summarised, type SummaryPurpose, type TimeLimit, type ToolCallsSettled, type TurnClaimed, type TurnInput, type Unavailable,
 } from './turn-input.ts';
 export { addUsage, asWaste, noUsage, type Usage } from './usage.ts';
 export { capText, utf8Length, wellFormed, type Capped } from './well-formed.ts';

@@ -79,8 +79,9 @@ async function decided(deps: CanaryDeps, { state, now_ms }: CanaryReading, move:
 export function canaryOutcome(state: RunState): CanaryOutcome | null {
   const { chain } = specOf(state);
   if (chain.canary === undefined || state.stop_reason === null || state.ended_at === null) return null;
-  // A run that had to leave its first model owes its answer to another: it is charged where it was assigned.
-  const hopped = (state.recoveries.fallback_model ?? 0) > 0;
+  // A run that had to do without its first model, for a turn or from the start, owes its answer to another: it is charged where it was
+  // assigned. Otherwise a model would pass that never answers, and of which an open breaker keeps the later runs away.
+  const hopped = state.left_first_model;
   const verdict = verdicts(state.stop_reason);
   return {
     chain: chain.name, run_id: state.run_id, ended_ms: Math.round(state.ended_at * 1000), verdict: verdict === 'completed' && hopped ? 'failed' : verdict,

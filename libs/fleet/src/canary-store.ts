@@ -9,15 +9,22 @@ import {
   mostDecisions, mostRuns, type ArmTotals, type CanaryDecision, type CanaryDefinition, type CanaryOutcome, type CanaryReading, type CanaryRun, type CanaryState, type CanaryStatus,
   type CanaryStore,
 } from '@treadle/engine';
-import { createFleetKeys } from './keys.ts';
-import { createScriptRunner, unknownReply, type FleetRedis } from './script-runner.ts';
+import { fleetKeys } from './keys.ts';
+import { createScriptRunner, unknownReply, type RedisClient } from './script-runner.ts';
 
 export const canaryScripts = ['canary_assign', 'canary_decide', 'canary_declare', 'canary_due', 'canary_read', 'canary_report', 'canary_withdraw'] as const;
 
-/** `prefix` as the run store's. Reads the script files; throws where one is missing. */
-export function createCanaryStore(redis: FleetRedis, { prefix }: { readonly prefix: string }): CanaryStore {
-  const keys = createFleetKeys(prefix);
-  const run = createScriptRunner(redis, canaryScripts);
+export interface CanaryStoreOptions {
+  /** As the run store's. */
+  readonly prefix: string;
+  /** After which a call is given up; nobody knows then whether it happened. Default 2,000. */
+  readonly callTimeoutMs?: number;
+}
+
+/** Reads the script files; throws where one is missing. */
+export function createCanaryStore(redis: RedisClient, { prefix, callTimeoutMs = 2000 }: CanaryStoreOptions): CanaryStore {
+  const keys = fleetKeys(prefix);
+  const run = createScriptRunner(redis, canaryScripts, { callTimeoutMs });
   return {
     declare: async (chain, definition) => {
       const reply = await run('canary_declare', { keys: keys.canary(chain), args: [JSON.stringify(definition), definition.model, ...definition.stages] });

@@ -15,6 +15,8 @@ export interface ModelConnection {
   readonly base_url: string;
   /** Sent as a bearer token, or in the header that the wire has for it. Never appears in a failure's detail. */
   readonly api_key?: string;
+  /** Never sent; they must not appear in a detail either. */
+  readonly other_keys?: readonly string[];
   /** Until the first sign of a reply; covers a cold load of the model. */
   readonly first_token_timeout_ms: number;
   /** Between two signs. Ollama is silent while the model writes a tool call, so this also bounds that. */

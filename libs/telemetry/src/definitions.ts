@@ -31,6 +31,8 @@ export const metricDefinitions = {
   chainModelInfo: { type: 'gauge', name: 'treadle_chain_model_info', help: '1 for each model of a chain, at its place in the configuration; a model on trial is last.', labels: ['chain', 'position', 'model'] },
   canaryWeight: { type: 'gauge', name: 'treadle_canary_weight', help: 'Percent of new runs that begin on the model on trial.', labels: ['chain', 'model'] },
   canaryDecisions: { type: 'counter', name: 'treadle_canary_decisions_total', help: 'Decisions about models on trial: promote, rollback, pause, set. A rollback is worth an alert.', labels: ['chain', 'decision'] },
+  breakerState: { type: 'gauge', name: 'treadle_breaker_state', help: 'Circuit breakers: 0 closed, 1 half-open, 2 open.', labels: ['breaker', 'error_type'] },
+  breakerTransitions: { type: 'counter', name: 'treadle_breaker_transitions_total', help: 'Circuit breakers that became closed, half_open or open.', labels: ['breaker', 'error_type', 'to'] },
   recoveries: { type: 'counter', name: 'treadle_recoveries_total', help: 'Failures that became continuations.', labels: ['site', 'action'] },
   validationErrors: { type: 'counter', name: 'treadle_validation_errors_total', help: 'Answers sent back to the model.', labels: ['validator', 'error_type'] },
   contextTruncated: { type: 'counter', name: 'treadle_context_truncated_total', help: 'Requests of which a provider cut off a part.', labels: ['model'] },

@@ -88,7 +88,7 @@ describe('the definitions', () => {
   test('carry no label that could be a run, session, tenant, user or free text', () => {
     const labels = new Set(Object.values(metricDefinitions).flatMap((each) => [...each.labels]));
     expect([...labels].sort()).toEqual([
-      'action', 'agent', 'chain', 'decision', 'direction', 'error_type', 'from_model', 'model', 'outcome', 'position', 'queue', 'result', 'site', 'state', 'status', 'stop_reason', 'to_model', 'tool', 'validator',
+      'action', 'agent', 'breaker', 'chain', 'decision', 'direction', 'error_type', 'from_model', 'model', 'outcome', 'position', 'queue', 'result', 'site', 'state', 'status', 'stop_reason', 'to', 'to_model', 'tool', 'validator',
     ]);
   });
 

@@ -1,6 +1,5 @@
 /** One entry of `models`: a provider's model and how it is reached. */
 import { z } from 'zod';
-import { later, notSupportedYet } from './later.ts';
 import { timeoutMs } from './names.ts';
 
 export const providers = ['ollama', 'openai', 'anthropic', 'scripted'] as const;
@@ -14,7 +13,7 @@ export const defaultBaseUrls: Readonly<Record<(typeof providers)[number], string
 
 const httpUrl = z.string().refine((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), 'expected an http or https URL');
 
-const noRates = { requests_per_minute: null, tokens_per_minute: null, in_flight: null };
+const rate = z.int().min(1).max(1_000_000_000).nullable().default(null);
 
 const perMtok = z.number().min(0).max(1_000_000).default(0);
 
@@ -30,9 +29,11 @@ export const modelSchema = z.strictObject({
   max_output_tokens: z.int().min(1).max(1_000_000).default(1024),
   supports_tools: z.boolean().default(true),
   supports_images: z.boolean().default(false),
-  credentials: z.array(z.string().min(1)).max(1, `several credentials are ${notSupportedYet}`).default([]),
-  credential_strategy: later('fill_first'),
-  rates: later({}, noRates),
+  /** Keys: with several, one that is refused or has no quota left gives way to the next. */
+  credentials: z.array(z.string().min(1)).max(50, 'expected at most 50').refine((keys) => new Set(keys).size === keys.length, 'expected each key once').default([]),
+  credential_strategy: z.enum(['fill_first', 'round_robin'], 'expected fill_first or round_robin').default('fill_first'),
+  /** Of each credential, for all workers together; null = no bound. */
+  rates: z.strictObject({ requests_per_minute: rate, tokens_per_minute: rate, in_flight: rate }).prefault({}),
   /** US dollars per million tokens. */
   price: z.strictObject({ input_per_mtok: perMtok, output_per_mtok: perMtok }).prefault({}),
   first_token_timeout_ms: timeoutMs.default(60_000),

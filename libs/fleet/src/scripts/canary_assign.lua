@@ -13,8 +13,7 @@ if known then return { 'assigned', string.match(known, '^%a+'), stage } end
 local arm = tonumber(ARGV[3]) < tonumber(stage) and 'canary' or 'control'
 if status == 'rolled_back' or tonumber(stage) >= 100 then return { 'assigned', arm, stage } end
 
-local start = now_ms()
-if tonumber(ARGV[4]) > tonumber(start) then start = ARGV[4] end
+local start = string.format('%.0f', math.max(now_ms(), tonumber(ARGV[4])))
 redis.call('HSET', trial.runs, ARGV[2], arm .. ' ' .. start)
 redis.call('ZADD', trial.order[arm], start, ARGV[2])
 if redis.call('ZCARD', trial.order[arm]) > tonumber(arm == 'canary' and ARGV[5] or ARGV[6]) then

@@ -7,6 +7,6 @@
 local stage, status, judged = unpack(redis.call('HMGET', trial.state, 'stage', 'status', 'judged'))
 if not stage or status == 'rolled_back' or tonumber(stage) >= 100 then return { 'not_due' } end
 local now = now_ms()
-if judged and tonumber(now) - tonumber(judged) < tonumber(ARGV[1]) then return { 'not_due' } end
-redis.call('HSET', trial.state, 'judged', now)
+if judged and now - tonumber(judged) < tonumber(ARGV[1]) then return { 'not_due' } end
+redis.call('HSET', trial.state, 'judged', string.format('%.0f', now))
 return { 'due' }

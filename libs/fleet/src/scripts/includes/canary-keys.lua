@@ -6,6 +6,6 @@ local trial = {
 -- A stage begins with no runs.
 local function begin_stage(now)
   redis.call('DEL', trial.runs, trial.order.canary, trial.order.control, trial.totals.canary, trial.totals.control)
-  redis.call('HSET', trial.state, 'since', now)
+  redis.call('HSET', trial.state, 'since', string.format('%.0f', now))
   redis.call('HDEL', trial.state, 'judged')
 end
