@@ -21,7 +21,7 @@ export {
 } from './limits.ts';
 export type { AssistantMessage, Content, ContentPart, HostNote, KeptMessage, Message, MessageToolCall, Transcript } from './message.ts';
 export { recoveryActions, recoverySites, recoveryTable, type Recovery, type RecoveryAction, type RecoverySite } from './recovery.ts';
-export { estimateTokens, modelRequest, type ModelRequest } from './request.ts';
+export { droppableFeatures, estimateTokens, modelRequest, type DroppableFeature, type ModelRequest } from './request.ts';
 export { initialState, specOf, type OpenCall, type RunError, type RunState } from './state.ts';
 export {
   isEnded, mayMove, pauseReasons, runStatuses, statusOfStopReason, stopReasons, type EndStatus, type PauseReason, type RunStatus, type StopReason,

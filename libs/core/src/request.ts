@@ -10,6 +10,10 @@ import type { Message } from './message.ts';
 import { specOf, type RunState } from './state.ts';
 import { utf8Length } from './well-formed.ts';
 
+/** What a request can be sent without: pictures (notes stand in their places), and the wish to be told the usage while streaming. */
+export const droppableFeatures = ['images', 'stream_options'] as const;
+export type DroppableFeature = (typeof droppableFeatures)[number];
+
 export interface ModelRequest {
   /** Its `max_output_tokens` is what this request asks for. */
   readonly model: ModelSpec;
@@ -19,16 +23,19 @@ export interface ModelRequest {
   readonly tools: readonly ToolDefinition[];
   /** Pixels of an image's longer side at most; null or absent = as it is. */
   readonly image_side?: number | null;
+  /** What this model has refused before. */
+  readonly without?: readonly DroppableFeature[];
 }
 
 export function modelRequest(state: RunState, model: ModelSpec): ModelRequest {
   const { protocol } = specOf(state);
   const messages = sendable(state.transcript.messages);
+  const without = state.dropped[model.name] ?? [];
   return {
-    model: { ...model, max_output_tokens: outputLimit(state, model) }, system: systemText(state),
+    model: { ...model, max_output_tokens: outputLimit(state, model), supports_images: model.supports_images && !without.includes('images') }, system: systemText(state),
     messages: protocol === 'json_action' ? messages.map(asText) : messages,
     tools: protocol === 'native' && model.supports_tools ? state.tools ?? [] : [],
-    image_side: state.image_side,
+    image_side: state.image_side, ...(without.length === 0 ? {} : { without }),
   };
 }
 
