@@ -73,22 +73,6 @@ function executionOf(tool: ToolDefinition | undefined): ParallelClass {
   return tool?.parallel ?? 'serial';
 }
 
-/**
- * Splits a batch into groups that run one after the other. Neighbouring parallel calls share a group; anything else is
- * alone, and a later call never crosses it. `path` is a barrier until paths are compared.
- */
-export function planGroups(calls: readonly OpenCall[]): OpenCall[][] {
-  const groups: OpenCall[][] = [];
-  let together = false;
-  for (const call of calls) {
-    const parallel = call.execution === 'parallel';
-    if (parallel && together) groups.at(-1)?.push(call);
-    else groups.push([call]);
-    together = parallel;
-  }
-  return groups;
-}
-
 /** What the ledger knows of a call. */
 export interface LedgerEntry {
   readonly tool_use_id: string;
