@@ -4,7 +4,7 @@
  */
 import type { EffectClass, ParallelClass, ToolDefinition } from './agent-spec.ts';
 import type { EventBody } from './events.ts';
-import type { OpenCall, RunState } from './state.ts';
+import type { RunState } from './state.ts';
 import type { ReplyCall } from './turn-input.ts';
 import { utf8Length, wellFormed } from './well-formed.ts';
 
