@@ -101,7 +101,7 @@ describe('what belongs to later releases', () => {
       models: {
         cloud: { provider: 'anthropic', model: 'm' }, small: { provider: 'ollama', model: 'm' },
       },
-      chains: { default: { models: ['small'], canary: { model: 'cloud' } } },
+      chains: { default: { models: ['small'] } },
       mcp_servers: { web: { url: 'https://example.org/mcp', headers: { authorization: 'x' } } },
       http_tools: { lookup: { url: 'https://example.org' } },
       tools: { 'files/write_file': { approval: 'always', path_args: ['path'], roots: ['./w'], max_total_ms: 5, approval_timeout_s: 9, on_approval_timeout: 'allow' } },
@@ -116,7 +116,7 @@ describe('what belongs to later releases', () => {
     const problems = problemsAt(raw);
     expect(Object.keys(problems).sort()).toEqual([
       'agents.a.limits.max_children', 'agents.a.limits.max_depth', 'agents.a.subagents',
-      'chains.default.canary', 'egress', 'http_tools',
+      'egress', 'http_tools',
       'mcp_servers.web.command', 'mcp_servers.web.headers', 'mcp_servers.web.url',
       'tenants.default.max_concurrent_runs', 'tenants.default.weight',
       'tools.files/write_file.approval', 'tools.files/write_file.approval_timeout_s', 'tools.files/write_file.max_total_ms',

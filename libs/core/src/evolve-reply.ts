@@ -62,7 +62,7 @@ export function settled(state: RunState, event: ToolResult & { seq: number }): P
   const failure = event.is_error && event.outcome === undefined && call.invalid === null && !isPolling(state, call.tool_name);
   return {
     ...intoTranscript(state, calls), ...(happened ? { consecutive_errors: 0 } : {}),
-    ...(failure ? { error_prints: rememberError(state, errorFingerprint(`tool ${call.tool_name}`, event.content)) } : {}),
+    ...(failure ? { tool_errors: state.tool_errors + 1, error_prints: rememberError(state, errorFingerprint(`tool ${call.tool_name}`, event.content)) } : {}),
   };
 }
 

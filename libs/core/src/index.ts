@@ -1,5 +1,5 @@
 export { assertNever, InvariantBroken } from './assert-never.ts';
-export type { AgentSpec, ChainSpec, EffectClass, HookDecision, HookSpec, ModelSpec, OnUnknown, ParallelClass, ToolDefinition, ValidatorSpec } from './agent-spec.ts';
+export type { AgentSpec, CanaryArm, CanaryPin, ChainSpec, EffectClass, HookDecision, HookSpec, ModelSpec, OnUnknown, ParallelClass, ToolDefinition, ValidatorSpec } from './agent-spec.ts';
 export { canonicalJson } from './canonical-json.ts';
 export { decodeEvent, encodeEvent, restoreState, stamp, stateChanges, type StateChanges, type StateFields } from './codec.ts';
 export { wishesOf, type Command, type CommandType, type OutcomeCommand, type Wishes } from './command.ts';

@@ -140,6 +140,12 @@ export interface RunState {
   /** Seconds inside claims. */
   readonly active_s: number;
   readonly recoveries: Readonly<Record<string, number>>;
+  /** Another than the chain's first model has been asked: the first failed, or was not there to be asked. */
+  readonly left_first_model: boolean;
+  /** Failed model calls so far, by error type. */
+  readonly errors_by_type: Readonly<Partial<Record<ErrorType, number>>>;
+  /** Calls that a tool answered with an error. */
+  readonly tool_errors: number;
   /** Call ids that compaction has removed from the transcript: never reused. */
   readonly retired_ids: readonly string[];
   readonly transcript: Transcript;
@@ -154,7 +160,7 @@ export const initialState: RunState = {
   pieces: '', continuations: 0, output_room: 1, output_caps: {}, dropped: {}, extra_turns: 0, retries: 0, call_prints: [], loop_noted: false, error_prints: [],
   compact_next: null, reactive_tried: false, calibration: {}, image_side: null, history_from: null, estimated_tokens: 0,
   tool_calls: 0, invalid_calls: 0, reasks: 0, consecutive_errors: 0, model_errors: 0, position: 0, tried: [], model: null,
-  usage: noUsage, turn_usage: noUsage, active_s: 0, recoveries: {}, retired_ids: [], transcript: { generation: 1, messages: [] },
+  usage: noUsage, turn_usage: noUsage, active_s: 0, recoveries: {}, left_first_model: false, errors_by_type: {}, tool_errors: 0, retired_ids: [], transcript: { generation: 1, messages: [] },
 };
 
 /** The agent a run was made by. Throws before `run_created`. */
