@@ -7,6 +7,7 @@ import type { ErrorType } from './error-type.ts';
 import type { Limits } from './limits.ts';
 import type { Content, Message } from './message.ts';
 import type { RecoveryAction, RecoverySite } from './recovery.ts';
+import type { DroppableFeature } from './request.ts';
 import type { EndStatus, PauseReason, RunStatus, StopReason } from './stop-reason.ts';
 import type { Usage } from './usage.ts';
 
@@ -173,6 +174,8 @@ export interface ErrorEvent {
   readonly consecutive_errors: number;
   /** Of `clamp_output`: the most tokens that this model is asked for from now on. */
   readonly output_cap?: number;
+  /** Of `drop_feature`: what this model is asked without from now on. */
+  readonly feature?: DroppableFeature;
   readonly usage?: Usage;
 }
 

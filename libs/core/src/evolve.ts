@@ -159,6 +159,7 @@ function recovered(state: RunState, event: ErrorEvent & { seq: number }): Partia
       continuations: state.continuations + 1 };
     case 'shrink_image': return { image_side: nextImageSide(state.image_side) };
     case 'clamp_output': return event.output_cap === undefined ? {} : { output_caps: { ...state.output_caps, [event.model]: event.output_cap } };
+    case 'drop_feature': return event.feature === undefined ? {} : { dropped: { ...state.dropped, [event.model]: [...state.dropped[event.model] ?? [], event.feature] } };
     case 'enlarge_output': return { output_room: state.output_room * 2, continuations: state.continuations + 1 };
     case 'reactive_compact': return { compact_next: 'reactive', reactive_tried: true };
     case 'aggressive_snip': return { compact_next: 'aggressive', reactive_tried: false };

@@ -21,12 +21,13 @@ export {
 } from './limits.ts';
 export type { AssistantMessage, Content, ContentPart, HostNote, KeptMessage, Message, MessageToolCall, Transcript } from './message.ts';
 export { recoveryActions, recoverySites, recoveryTable, type Recovery, type RecoveryAction, type RecoverySite } from './recovery.ts';
-export { estimateTokens, modelRequest, type ModelRequest } from './request.ts';
+export { droppableFeatures, estimateTokens, modelRequest, type DroppableFeature, type ModelRequest } from './request.ts';
 export { initialState, specOf, type OpenCall, type RunError, type RunState } from './state.ts';
 export {
   isEnded, mayMove, pauseReasons, runStatuses, statusOfStopReason, stopReasons, type EndStatus, type PauseReason, type RunStatus, type StopReason,
 } from './stop-reason.ts';
-export { idempotencyKey, ledgerVerdict, planGroups, type LedgerEntry } from './tool-call.ts';
+export { planGroups } from './plan-groups.ts';
+export { idempotencyKey, ledgerVerdict, type LedgerEntry } from './tool-call.ts';
 export {
   noJudgement, type Decision, type Effect, type Judgement, type ModelFailed, type ModelFailure, type ModelReplied, type ModelReply, type ReplyCall,
   type SettledCall, type Summarised, type SummaryPurpose, type TimeLimit, type ToolCallsSettled, type TurnClaimed, type TurnInput, type Unavailable,

@@ -10,6 +10,10 @@ import type { Message } from './message.ts';
 import { specOf, type RunState } from './state.ts';
 import { utf8Length } from './well-formed.ts';
 
+/** What a request can be sent without: pictures (notes stand in their places), and the wish to be told the usage while streaming. */
+export const droppableFeatures = ['images', 'stream_options'] as const;
+export type DroppableFeature = (typeof droppableFeatures)[number];
+
 export interface ModelRequest {
   /** Its `max_output_tokens` is what this request asks for. */
   readonly model: ModelSpec;
@@ -19,16 +23,19 @@ export interface ModelRequest {
   readonly tools: readonly ToolDefinition[];
   /** Pixels of an image's longer side at most; null or absent = as it is. */
   readonly image_side?: number | null;
+  /** What this model has refused before. */
+  readonly without?: readonly DroppableFeature[];
 }
 
 export function modelRequest(state: RunState, model: ModelSpec): ModelRequest {
   const { protocol } = specOf(state);
   const messages = sendable(state.transcript.messages);
+  const without = state.dropped[model.name] ?? [];
   return {
-    model: { ...model, max_output_tokens: outputLimit(state, model) }, system: systemText(state),
-    messages: protocol === 'json_action' ? messages.map(asText) : messages,
+    model: { ...model, max_output_tokens: outputLimit(state, model), supports_images: model.supports_images && !without.includes('images') }, system: systemText(state),
+    messages: protocol === 'json_action' ? messages.map(asText) : model.supports_tools ? messages : messages.map(withoutCalls),
     tools: protocol === 'native' && model.supports_tools ? state.tools ?? [] : [],
-    image_side: state.image_side,
+    image_side: state.image_side, ...(without.length === 0 ? {} : { without }),
   };
 }
 
@@ -53,6 +60,13 @@ function asText(message: Message): Message {
   }
   if (message.role !== 'tool') return message;
   return { role: 'host', note: 'action_result', content: `Result of ${message.tool_name}: ${message.is_error ? 'ERROR: ' : ''}${message.content}` };
+}
+
+/** For a request without tools: what was called and answered is told as text. */
+export function withoutCalls(message: Message): Message {
+  if (message.role === 'tool') return { role: 'user', content: `[Result of ${message.tool_name}: ${message.content}]` };
+  if (message.role !== 'assistant' || message.calls.length === 0) return message;
+  return { ...message, calls: [], text: `${message.text}\n[called ${message.calls.map((call) => `${call.tool_name} ${JSON.stringify(call.tool_input)}`).join(', ')}]`.trim() };
 }
 
 /** Leaves out what says nothing, and gives a call that has no result behind it one that says so. */

@@ -7,6 +7,7 @@ import type { Command } from './command.ts';
 import type { ErrorType } from './error-type.ts';
 import type { CompactionSite, EventBody, UnusualOutcome } from './events.ts';
 import type { Message } from './message.ts';
+import type { DroppableFeature } from './request.ts';
 import type { StopReason } from './stop-reason.ts';
 import type { Usage } from './usage.ts';
 
@@ -60,6 +61,8 @@ export interface ModelFailure {
   readonly usage: Usage | null;
   /** Of `output_cap_invalid`: the tokens that a reply may have, where the provider said. */
   readonly output_cap?: number;
+  /** Of `feature_unsupported`: what the request can do without. */
+  readonly feature?: DroppableFeature;
   /** Another key of the same model is free. */
   readonly other_key?: boolean;
 }

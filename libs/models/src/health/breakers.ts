@@ -39,6 +39,9 @@ export interface BreakersDeps {
   readonly onTransition: OnTransition;
 }
 
+/** The right to find out whether a breaker may close. */
+export interface Probe { readonly breaker: OpenBreaker; readonly token: string }
+
 type Meter = CircuitBreaker<[boolean], void>;
 
 export class Breakers {
@@ -75,14 +78,14 @@ export class Breakers {
     }
   }
 
-  /** A probe went through. */
-  probed(probes: readonly OpenBreaker[], outcome: 'ok' | 'failed'): void {
-    for (const { id, target, error_type } of probes) {
+  /** A probe went through. Before it is let go: the fleet closes for whoever holds it. */
+  probed(probes: readonly Probe[], outcome: 'ok' | 'failed'): void {
+    for (const { breaker: { id, target, error_type }, token } of probes) {
       if (outcome === 'failed') this.#openNow(target, error_type);
       else if (this.#open.get(id)?.forced === false) {
         this.#close(id);
         this.#deps.onTransition({ target, error_type }, 'closed');
-        this.#tell(this.#deps.fleet?.close(id));
+        this.#tell(this.#deps.fleet?.close(id, token));
       }
     }
   }

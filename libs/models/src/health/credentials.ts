@@ -39,11 +39,12 @@ export class CredentialPool {
     this.#strategy = options.strategy;
   }
 
-  /** Null where all are benched. */
-  choose(benched: (target: string) => boolean): Credential | null {
+  /** Null where all are benched. `run_id`: takes turns by runs instead of calls, so that a run always gets the same key. */
+  choose(benched: (target: string) => boolean, run_id?: string): Credential | null {
     const free = this.credentials.filter(({ target }) => !benched(target));
     if (free.length === 0) return null;
     if (this.#strategy === 'fill_first') return free[0] ?? null;
+    if (run_id !== undefined) return free[createHash('sha256').update(run_id).digest().readUInt32BE() % free.length] ?? null;
     const chosen = this.credentials.findIndex(({ target }, place) => place >= this.#next && !benched(target));
     const place = chosen >= 0 ? chosen : this.credentials.findIndex(({ target }) => !benched(target));
     this.#next = (place + 1) % this.credentials.length;

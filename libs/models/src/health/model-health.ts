@@ -10,7 +10,7 @@
  */
 import type { ErrorType, ModelFailure, ModelSpec, Unavailable } from '@treadle/core';
 import type { Admission, Asking, Bench, ModelFleet, ModelOutcome, OpenBreaker, Permit, Rates } from '@treadle/engine';
-import { Breakers, defaultBreakerOptions, type BreakerOptions, type OnTransition } from './breakers.ts';
+import { Breakers, defaultBreakerOptions, type BreakerOptions, type OnTransition, type Probe } from './breakers.ts';
 import { benchMs, benchTime } from './bench-times.ts';
 import { CredentialPool, noRates, type Credential, type CredentialStrategy } from './credentials.ts';
 import { meteredBy, targetsOf, type Targets } from './targets.ts';
@@ -183,9 +183,9 @@ export class ModelHealth {
     const { name, run_id, tokens, probes } = wanted;
     const { fleet, uuid } = this.#options;
     const model = this.#models.get(name);
-    const credential = this.#choose(model);
     const rates = model?.rates ?? noRates;
     const limited = Object.values(rates).some((rate) => rate !== null);
+    const credential = this.#choose(model, limited ? run_id : undefined);
     const id = limited && fleet !== undefined ? uuid() : null;
     if (id !== null && fleet !== undefined) {
       const reply = await fleet.reserve({ id, target: credential.target, rates, tokens, run_id, lease_ms: leaseMs }).catch(() => null);
@@ -197,9 +197,10 @@ export class ModelHealth {
     return { type: 'granted', permit: this.#permit({ name, model, credential, probes, id }) };
   }
 
-  #choose(model: Known | undefined): Credential {
+  /** A run that was told to wait for a key comes back to that key, in whatever process. */
+  #choose(model: Known | undefined, run_id: string | undefined): Credential {
     if (model === undefined) return { key: undefined, target: '' };
-    return model.pool.choose((target) => this.#benched(target) !== null) ?? model.pool.lastResort((target) => this.#benched(target)?.until_ms ?? 0);
+    return model.pool.choose((target) => this.#benched(target) !== null, run_id) ?? model.pool.lastResort((target) => this.#benched(target)?.until_ms ?? 0);
   }
 
   #permit({ name, model, credential, probes, id }: { readonly name: string; readonly model: Known | undefined; readonly credential: Credential; readonly probes: readonly Probe[]; readonly id: string | null }): HeldPermit {
@@ -210,25 +211,24 @@ export class ModelHealth {
     }, leaseMs / 3);
     renewing?.unref();
     let open = true;
-    const end = (used: number): boolean => {
-      if (!open) return false;
+    const end = (used: number): void => {
       open = false;
       clearInterval(renewing);
       for (const probe of probes) this.#dropProbe(probe);
       if (id !== null) fleet?.settle(credential.target, id, used).catch(() => undefined);
-      return true;
     };
     return {
       model: name, credential,
-      release: () => { end(0); },
+      release: () => { if (open) end(0); },
       settle: (outcome) => {
-        if (!end(tokensOf(outcome)) || model === undefined) return;
-        this.#charge(model, credential, { outcome, probes: probes.map(({ breaker }) => breaker) });
+        if (!open) return;
+        if (model !== undefined) this.#charge(model, credential, { outcome, probes });
+        end(tokensOf(outcome));
       },
     };
   }
 
-  #charge(model: Known, credential: Credential, { outcome, probes }: { readonly outcome: ModelOutcome; readonly probes: readonly OpenBreaker[] }): void {
+  #charge(model: Known, credential: Credential, { outcome, probes }: { readonly outcome: ModelOutcome; readonly probes: readonly Probe[] }): void {
     const came = healthOf(outcome);
     if (came !== null) this.#breakers.record(model.targets, came);
     if (came === 'ok') {
@@ -259,8 +259,6 @@ export class ModelHealth {
     return model !== undefined && model.pool.credentials.length > 1 && model.pool.credentials.some(({ target }) => this.#benched(target) === null);
   }
 }
-
-interface Probe { readonly breaker: OpenBreaker; readonly token: string }
 
 /** What an outcome says of the model's health; null: nothing. An empty reply is a failure, which the core names. */
 function healthOf(outcome: ModelOutcome): 'ok' | ErrorType | null {
