@@ -6,6 +6,7 @@
  */
 import { actionPrompt } from './action.ts';
 import type { ModelSpec, ToolDefinition } from './agent-spec.ts';
+import { withoutImages } from './images.ts';
 import type { Message } from './message.ts';
 import { specOf, type RunState } from './state.ts';
 import { utf8Length } from './well-formed.ts';
@@ -52,7 +53,7 @@ function asText(message: Message): Message {
     return { ...message, text: message.text.trim() === '' ? said : message.text, calls: [] };
   }
   if (message.role !== 'tool') return message;
-  return { role: 'host', note: 'action_result', content: `Result of ${message.tool_name}: ${message.is_error ? 'ERROR: ' : ''}${message.content}` };
+  return { role: 'host', note: 'action_result', content: `Result of ${message.tool_name}: ${message.is_error ? 'ERROR: ' : ''}${message.images === undefined ? message.content : withoutImages(message, '[Its images are not shown.]')}` };
 }
 
 /** Leaves out what says nothing, and gives a call that has no result behind it one that says so. */
@@ -119,7 +120,7 @@ function bytesOf(message: Message): number {
       ? utf8Length(message.content)
       : message.content.reduce((sum, part) => sum + (part.type === 'text' ? utf8Length(part.text) : imageBytes), 0);
     case 'assistant': return utf8Length(message.text) + JSON.stringify(message.calls).length;
-    case 'tool':
+    case 'tool': return utf8Length(message.content) + (message.images?.length ?? 0) * imageBytes;
     case 'host': return utf8Length(message.content);
   }
 }

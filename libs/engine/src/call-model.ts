@@ -4,6 +4,7 @@
 import { modelRequest, noJudgement, type Effect, type ModelSpec, type TurnInput } from '@treadle/core';
 import type { TurnDeps, TurnTimer } from './execute-turn.ts';
 import type { RunHold } from './hold.ts';
+import { withImages } from './load-images.ts';
 import type { ModelOutcome } from './ports/model-gateway.ts';
 
 export interface ModelTurn { readonly hold: RunHold; readonly model: ModelSpec; readonly timer: TurnTimer }
@@ -12,7 +13,7 @@ export interface ModelTurn { readonly hold: RunHold; readonly model: ModelSpec; 
 export async function callModel(deps: TurnDeps, { hold, model, timer }: ModelTurn): Promise<TurnInput> {
   const text = deps.increments.open(hold);
   try {
-    const request = modelRequest(hold.state, model);
+    const request = await withImages(deps.archive, hold.claim.run_id, modelRequest(hold.state, model));
     const outcome = await deps.models.call({ request, signal: hold.signal, onText: (increment) => text.add(increment) }).catch(brokenGateway);
     const shown_text = await text.close();
     const elapsed_s = timer.elapsedS;
