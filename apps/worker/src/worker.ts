@@ -5,7 +5,7 @@
  * Holds nothing between jobs that another worker could not find in the store.
  */
 import { initialState, restoreState, type Message, type RunEvent, type RunState } from '@treadle/core';
-import { functionTools, hookFunctions, mcpServers, modelConnections, modelPrices, toolPolicies, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
+import { hookFunctions, modelConnections, modelPrices, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
   archiveDue, archiveFirst, archiveRun, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type ArchiveDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
 } from '@treadle/engine';
@@ -22,6 +22,7 @@ import { uuidv7 } from 'uuidv7';
 import { createAudits, type Audits } from './audits.ts';
 import { measuredModels, measuredStore, measuredTools, measuredTurn } from './measured.ts';
 import { createTicks, type Ticks } from './ticks.ts';
+import { toolSources } from './tool-sources.ts';
 
 /** How often, ms. */
 const every = { watch: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000, archiveBacklog: 2000, audit: 15_000 } as const;
@@ -34,6 +35,8 @@ export interface WorkerSetup {
   readonly settings: Settings;
   readonly config: LoadedConfig;
   readonly logger: Logger;
+  /** Of the environment; those of the configuration are known from it. */
+  readonly secrets?: readonly string[];
   readonly redisUrl: string;
   /** Where the file archive lies, if no bucket is set. */
   readonly archiveDir: string;
@@ -71,7 +74,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
     store: createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards, graceMs, ...archiveTiming(settings) }),
     archive: opened.archive,
     models: createModelGateway({ connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock }),
-    tools: createToolRunner({ functions: functionTools(setup.config), mcpServers: mcpServers(setup.config), policies: toolPolicies(setup.config) }),
+    tools: createToolRunner(toolSources(setup.config, { secrets: setup.secrets ?? [], blobs: opened.archive })),
   });
   const { description } = opened;
   const held = new HeldRuns(store);

@@ -50,9 +50,7 @@ export function createEgress(options: EgressOptions): typeof fetch {
     if (!free && isIP(literal) !== 0) refuse(url, insideOf(literal));
     const { body } = init;
     if (body !== undefined && body !== null && typeof body !== 'string' && !(body instanceof Uint8Array)) throw new TypeError('only text and bytes can be sent');
-    const request = (url.protocol === 'https:' ? https : http).request(url, {
-      agent: false, method: init.method ?? 'GET', headers: headersFor(init, body ?? undefined), lookup: checkedLookup(url, free, resolve),
-    });
+    const request = begun(url, { method: init.method ?? 'GET', headers: () => headersFor(init, body ?? undefined), lookup: checkedLookup(url, free, resolve) });
     return exchange(request, body ?? undefined, init.signal ?? undefined);
   };
   return go as typeof fetch;
@@ -69,6 +67,17 @@ function checkedUrl(input: string | URL | Request): URL {
 
 function headersFor({ headers }: RequestInit, body: string | Uint8Array | undefined): Record<string, string> {
   return { ...Object.fromEntries(new Headers(headers)), connection: 'close', ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }) };
+}
+
+interface Beginning { readonly method: string; readonly headers: () => Record<string, string>; readonly lookup: LookupFunction }
+
+/** Without the error's own words: those of a header that cannot be sent quote its value. */
+function begun(url: URL, { method, headers, lookup }: Beginning): ClientRequest {
+  try {
+    return (url.protocol === 'https:' ? https : http).request(url, { agent: false, method, headers: headers(), lookup });
+  } catch (error) {
+    throw new NotSent('the request has a method or a header that cannot be sent', { cause: error });
+  }
 }
 
 /** Says what the address is, not what it resolved to: the text may reach a model. */

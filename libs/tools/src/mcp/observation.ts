@@ -1,5 +1,10 @@
-/** What an MCP tool answers, as text for the model. Lenient: a tool that ran must not fail for how it words its answer. */
+/**
+ * What an MCP tool answers, as text for the model and what is no text beside it. Lenient: a tool that ran must not fail for how it
+ * words its answer.
+ */
 import { z } from 'zod';
+import { imageType, mediaTypeOf } from '../content/media.ts';
+import { kept, observed, type Observed } from '../content/observed.ts';
 
 export const callResultSchema = z.looseObject({
   content: z.array(z.unknown()).optional(),
@@ -9,33 +14,69 @@ export const callResultSchema = z.looseObject({
 
 export type CallResult = z.output<typeof callResultSchema>;
 
-/** Text parts by line; structured content as JSON where there is no text; other parts as a short note in their place. */
-export function resultText(result: CallResult): string {
+/**
+ * Parts by line, in their order: text as it is, structured content as JSON where there is no text, everything else as a short note of
+ * what it is. Images and other bytes stand beside.
+ */
+export function observationOf(result: CallResult): Observed {
   const parts = (result.content ?? []).map(partOf);
-  const hasText = parts.some((part) => part.isText && part.text !== '');
-  if (!hasText && result.structuredContent !== undefined) parts.unshift({ isText: true, text: JSON.stringify(result.structuredContent) });
-  const text = parts.map((part) => part.text).filter((each) => each !== '').join('\n');
-  return text === '' ? '(no result)' : text;
+  const hasText = parts.some((part) => part.isText && part.content !== '');
+  if (!hasText && result.structuredContent !== undefined) parts.unshift(text(JSON.stringify(result.structuredContent)));
+  const content = parts.map((part) => part.content).filter((each) => each !== '').join('\n');
+  return { content: content === '' ? '(no result)' : content, attachments: parts.flatMap((part) => part.attachments) };
 }
 
-interface Part { readonly isText: boolean; readonly text: string }
+interface Part extends Observed { readonly isText: boolean }
 
 function partOf(part: unknown): Part {
-  const { type, text, mimeType, uri, name, resource } = typeof part === 'object' && part !== null ? part as Record<string, unknown> : {};
-  if (type === 'text') return { isText: true, text: typeof text === 'string' ? text : '' };
-  if (type === 'image' || type === 'audio') return note(`${type}${typeof mimeType === 'string' ? ` (${mimeType})` : ''} left out`);
+  const { type, text: said, mimeType, data, uri, name, resource } = fieldsOf(part);
+  if (type === 'text') return text(typeof said === 'string' ? said : '');
+  if (type === 'image' || type === 'audio') return bytes(type, data, mimeType);
   if (type === 'resource_link') return note(`link to ${String(name ?? '')} ${String(uri ?? '')}`);
   if (type === 'resource') return embedded(resource);
   return note('a part of an unknown kind left out');
 }
 
-/** An embedded resource may carry text, which is what the tool wanted to say. */
+/** An embedded resource may carry text, which is what the tool wanted to say; or bytes, which may be text as well. */
 function embedded(resource: unknown): Part {
-  const { text, uri } = typeof resource === 'object' && resource !== null ? resource as Record<string, unknown> : {};
-  if (typeof text === 'string') return { isText: true, text };
-  return note(`resource ${String(uri ?? '')} left out`);
+  const { text: said, uri, blob, mimeType } = fieldsOf(resource);
+  if (typeof said === 'string') return text(said);
+  const name = `resource ${String(uri ?? '')}`.trimEnd();
+  if (blob === undefined) return note(`${name} left out: there is nothing in it`);
+  const raw = base64(blob);
+  if (raw === null) return note(`${name} left out: it cannot be read`);
+  const seen = observed(raw, mediaTypeOf(stringOf(mimeType)));
+  return seen.attachments.length === 0 ? text(seen.content) : { isText: false, ...(imageType(raw) === null ? kept(raw, mediaTypeOf(stringOf(mimeType)).type, name) : seen) };
 }
 
-function note(text: string): Part {
-  return { isText: false, text: `[${text}]` };
+/** What is called an image and is none that a model takes is kept like any other bytes. */
+function bytes(type: 'image' | 'audio', data: unknown, mimeType: unknown): Part {
+  const raw = base64(data);
+  if (raw === null) return note(`${type} left out: it cannot be read`);
+  const image = imageType(raw);
+  if (image !== null) return { isText: false, ...observed(raw, mediaTypeOf(image)) };
+  return { isText: false, ...kept(raw, mediaTypeOf(stringOf(mimeType)).type, type === 'image' ? 'no image that can be shown' : type) };
+}
+
+/** Null for what is no base64, and for nothing. */
+function base64(data: unknown): Uint8Array | null {
+  if (typeof data !== 'string') return null;
+  const bare = data.replaceAll(/\s/g, '').replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '');
+  return bare === '' || bare.length % 4 === 1 || !/^[A-Za-z0-9+/]+$/.test(bare) ? null : Buffer.from(bare, 'base64');
+}
+
+function fieldsOf(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? value as Record<string, unknown> : {};
+}
+
+function stringOf(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
+}
+
+function text(content: string): Part {
+  return { isText: true, content, attachments: [] };
+}
+
+function note(content: string): Part {
+  return { isText: false, content: `[${content}]`, attachments: [] };
 }
