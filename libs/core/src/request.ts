@@ -86,8 +86,16 @@ function missingResults(reply: Extract<Message, { role: 'assistant' }>, later: r
 /** Tokens of the whole request: one per four bytes, corrected by what the model's provider has counted before. */
 export function estimateTokens(state: RunState, model: string): number {
   let bytes = utf8Length(systemText(state));
-  for (const message of state.transcript.messages) bytes += messageBytes(message);
+  for (const message of state.transcript.messages) bytes += textBytes(message);
   for (const tool of state.tools ?? []) bytes += toolBytes(tool);
+  return Math.ceil(bytes / 4 * (state.calibration[model] ?? 1)) + imageTokens(state, model);
+}
+
+/** What of an estimate is images: a guess, since providers count them by their size. None for a model that is shown none. */
+export function imageTokens(state: RunState, model: string): number {
+  const sees = specOf(state).chain.models.some(({ name, supports_images }) => name === model && supports_images);
+  if (!sees) return 0;
+  const bytes = state.transcript.messages.reduce((sum, message) => sum + imageCount(message) * imageBytes, 0);
   return Math.ceil(bytes / 4 * (state.calibration[model] ?? 1));
 }
 
@@ -111,16 +119,25 @@ function toolBytes(tool: ToolDefinition): number {
 
 /** Bytes of UTF-8 that a message brings to a request. */
 export function messageBytes(message: Message): number {
-  return remembered(message, bytesOf);
+  return textBytes(message) + imageCount(message) * imageBytes;
 }
 
-function bytesOf(message: Message): number {
+function imageCount(message: Message): number {
+  if (message.role === 'tool') return message.images?.length ?? 0;
+  return message.role === 'user' && typeof message.content !== 'string' ? message.content.filter((part) => part.type === 'image').length : 0;
+}
+
+function textBytes(message: Message): number {
+  return remembered(message, bytesOfText);
+}
+
+function bytesOfText(message: Message): number {
   switch (message.role) {
     case 'user': return typeof message.content === 'string'
       ? utf8Length(message.content)
-      : message.content.reduce((sum, part) => sum + (part.type === 'text' ? utf8Length(part.text) : imageBytes), 0);
+      : message.content.reduce((sum, part) => sum + (part.type === 'text' ? utf8Length(part.text) : 0), 0);
     case 'assistant': return utf8Length(message.text) + JSON.stringify(message.calls).length;
-    case 'tool': return utf8Length(message.content) + (message.images?.length ?? 0) * imageBytes;
+    case 'tool':
     case 'host': return utf8Length(message.content);
   }
 }

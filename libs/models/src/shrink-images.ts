@@ -49,19 +49,22 @@ async function fitted(image: ToolImage, side: number | null): Promise<ToolImage 
   const { data } = image;
   const known = data === undefined ? null : imageOf(data);
   if (known === null) return null;
-  if (side === null && known.data.length <= most.base64 && await longerSide(known) <= most.side) return { ...image, ...known };
+  if (side === null && known.data.length <= most.base64 && await isFit(known)) return { ...image, ...known };
   const made = await resized(known, side ?? usualSide);
   return made === null || made.data.length > most.base64 ? null : { ...image, ...made };
 }
 
-/** Infinite where it cannot be told. */
-async function longerSide({ data }: Image): Promise<number> {
+/** Whether it is small enough, and whole: providers refuse the beginning of an image as well. */
+async function isFit({ data }: Image): Promise<boolean> {
   const { default: sharp } = await import('sharp');
   try {
-    const { width, height } = await sharp(Buffer.from(data, 'base64'), { limitInputPixels: mostPixels }).metadata();
-    return Math.max(width, height);
+    const image = sharp(Buffer.from(data, 'base64'), { limitInputPixels: mostPixels });
+    const { width, height } = await image.metadata();
+    if (Math.max(width, height) > most.side) return false;
+    await image.resize(8, 8).raw().toBuffer();
+    return true;
   } catch {
-    return Infinity;
+    return false;
   }
 }
 

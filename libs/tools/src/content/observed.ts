@@ -1,5 +1,6 @@
 /** What a tool gave as bytes, as an observation: text for the model, and beside it what is no text. */
 import { createHash } from 'node:crypto';
+import { isImage } from '@treadle/core';
 import type { ToolAttachment } from '@treadle/engine';
 import { decodeText } from './decode.ts';
 import { imageType, type MediaType } from './media.ts';
@@ -20,8 +21,8 @@ export function observed(bytes: Uint8Array, media: MediaType): Observed {
   return { content: `${decoded.text}\n${content}`, attachments };
 }
 
-/** `what`: what it is beside its kind, e.g. where it came from. */
+/** What was called an image and is none is not passed on as one. `what`: what it is beside its kind, e.g. where it came from. */
 export function kept(bytes: Uint8Array, media_type: string, what = 'not text'): Observed {
   const sha256 = createHash('sha256').update(bytes).digest('hex');
-  return { content: `[${what}: ${media_type}, ${bytes.length} bytes, kept as blob ${sha256}]`, attachments: [{ media_type, bytes }] };
+  return { content: `[${what}: ${media_type}, ${bytes.length} bytes, kept as blob ${sha256}]`, attachments: [{ media_type: isImage({ media_type }) && imageType(bytes) === null ? 'application/octet-stream' : media_type, bytes }] };
 }

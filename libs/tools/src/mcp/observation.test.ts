@@ -12,7 +12,7 @@ test.each<[string, Parameters<typeof observationOf>[0], string, { media_type: st
   ['text alone where there are both', { content: [{ type: 'text', text: 'a' }], structuredContent: { a: 1 } }, 'a', []],
   ['an image, by its bytes', { content: [{ type: 'image', mimeType: 'image/jpeg', data: png.toString('base64') }, { type: 'text', text: 'seen' }] }, '[image: image/png, 12 bytes]\nseen', [{ media_type: 'image/png', bytes: png }]],
   ['an image beside structured content', { content: [{ type: 'image', mimeType: 'image/png', data: png.toString('base64url') }], structuredContent: { a: 1 } }, '{"a":1}\n[image: image/png, 12 bytes]', [{ media_type: 'image/png', bytes: png }]],
-  ['what is called an image and is none', { content: [{ type: 'image', mimeType: 'image/png', data: odd.toString('base64') }] }, `[no image that can be shown: image/png, 3 bytes, kept as blob ${sha(odd)}]`, [{ media_type: 'image/png', bytes: odd }]],
+  ['what is called an image and is none', { content: [{ type: 'image', mimeType: 'image/png', data: odd.toString('base64') }] }, `[no image that can be shown: image/png, 3 bytes, kept as blob ${sha(odd)}]`, [{ media_type: 'application/octet-stream', bytes: odd }]],
   ['an image that is no base64', { content: [{ type: 'image', mimeType: 'image/png', data: '/etc/passwd!' }, { type: 'image', data: '' }] }, '[image left out: it cannot be read]\n[image left out: it cannot be read]', []],
   ['sound', { content: [{ type: 'audio', mimeType: 'audio/wav', data: odd.toString('base64') }] }, `[audio: audio/wav, 3 bytes, kept as blob ${sha(odd)}]`, [{ media_type: 'audio/wav', bytes: odd }]],
   ['an embedded text', { content: [{ type: 'resource', resource: { uri: 'f:1', text: 'inside' } }] }, 'inside', []],
