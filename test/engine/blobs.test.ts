@@ -24,7 +24,7 @@ interface Parts {
 
 async function played({ results, sees = true, reads = false, maxBytes = 1000, archive: wrap = (real) => real }: Parts): Promise<{ events: RunEvent[]; requests: (readonly Message[])[]; archive: Archive }> {
   const [store, archive] = [createMemoryRunStore(), createMemoryArchive()];
-  const spec = testSpec({ chain: { name: 'c', models: [{ ...testModel(), supports_images: sees }] } });
+  const spec = testSpec({ chain: { name: 'c', models: [{ ...testModel('m'), context_window: 100_000, supports_images: sees }] } });
   await createRun({ store, clock, random, shards: 1 }, { tenant: 't', spec, agent_version: 'v', limits: { ...defaultLimits, max_observation_bytes: maxBytes, loop_limit: 100 }, input: 'go', metadata: {}, tags: [], priority: 50, run_at: null }, { run_id, not_after_ms: Number.MAX_SAFE_INTEGER });
   const requests: (readonly Message[])[] = [];
   let ran = 0;
