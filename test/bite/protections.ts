@@ -3,6 +3,8 @@
  * tests that must then fail. An edit is exact text, found once in its file, so that a change of the source makes it fail loudly
  * instead of proving nothing.
  */
+import { canaryProtections } from './canary-protections.ts';
+import { fleetProtections } from './fleet-protections.ts';
 import { storeProtections } from './store-protections.ts';
 
 export interface Edit { readonly file: string; readonly find: string; readonly replace: string }
@@ -51,7 +53,7 @@ const engineProtections: readonly Protection[] = [
   {
     name: 'reply-reused',
     without: 'a takeover asks the model again although the reply is in the log',
-    edits: [{ file: 'libs/core/src/decide-claimed.ts', find: '  if (state.calls.length === 0) return callModel(', replace: '  if (state.calls.length >= 0) return callModel(' }],
+    edits: [{ file: 'libs/core/src/decide-claimed.ts', find: '  if (state.calls.length === 0) return ask(', replace: '  if (state.calls.length >= 0) return ask(' }],
     tests: [{ file: 'libs/core/src/decide.test.ts' }],
   },
   {
@@ -215,5 +217,5 @@ const durabilityProtections: readonly Protection[] = [
 ];
 
 export const protections: readonly Protection[] = [
-  ...storeProtections, ...engineProtections, ...archiveProtections, ...readerProtections, ...durabilityProtections,
+  ...storeProtections, ...engineProtections, ...archiveProtections, ...readerProtections, ...durabilityProtections, ...fleetProtections, ...canaryProtections,
 ];

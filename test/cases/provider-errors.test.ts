@@ -2,13 +2,16 @@
 import { status, text } from '@treadle/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { finish, ofType, play, type Played } from './general-checks.ts';
-import { startCases, type Cases } from './stage.ts';
+import { startCases, type Cases, type Script } from './stage.ts';
 
 const slots = 10;
 let cases: Cases;
 beforeAll(async () => {
   cases = await startCases({
-    models: { first: {}, second: {} }, chains: { two: ['first', 'second'], one: ['first'] }, agents: { hopper: { chain: 'two' }, single: { chain: 'one' } },
+    // What one case says of a quota holds for every run that asks the same model: such a case has models of its own.
+    models: { first: {}, second: {}, used_up: {}, spare: {}, busy: {}, limited: {} },
+    chains: { two: ['first', 'second'], one: ['first'], quota: ['used_up', 'spare'], waiting: ['busy', 'limited'] },
+    agents: { hopper: { chain: 'two' }, single: { chain: 'one' }, saver: { chain: 'quota' }, waiter: { chain: 'waiting', limits: { max_consecutive_errors: 5, same_error_limit: 20 } } },
     env: { WORKER_CONCURRENCY: String(slots) },
   });
   await cases.worker();
@@ -39,13 +42,27 @@ describe.concurrent('Retry-After', () => {
 });
 
 describe.concurrent('a refusal that waiting does not mend', () => {
-  test('C34: a quota that is used up makes the next model answer at once, and the log says when it will be back', async () => {
-    const played = await play(cases, 'C34', (body) => body.model === 'second' ? text('ok')
-      : status(429, {}, { error: 'usage limit reached, try again in 47 minutes', resets_in_seconds: 2820 }), { agent: 'hopper' });
-    expect(played.run).toMatchObject({ status: 'completed', answer: 'ok', model: 'second' });
-    expect(models(played)).toEqual(['first', 'second']);
+  test('C34: a quota that is used up makes the next model answer at once, the log says when it will be back, and other runs do not ask before', async () => {
+    const used: Script = (body) => body.model === 'spare' ? text('ok')
+      : status(429, {}, { error: 'usage limit reached, try again in 47 minutes', resets_in_seconds: 2820 });
+    const played = await play(cases, 'C34', used, { agent: 'saver' });
+    expect(played.run).toMatchObject({ status: 'completed', answer: 'ok', model: 'spare' });
+    expect(models(played)).toEqual(['used_up', 'spare']);
     expect(gapsS(played)[0]).toBeLessThan(1.5);
-    expect(ofType(played.events, 'error')).toMatchObject([{ error_type: 'quota_window', action: 'fallback', detail: expect.stringContaining('47 minutes') as string }]);
+    expect(ofType(played.events, 'error')).toMatchObject([{ error_type: 'quota_window', action: 'fallback', retry_after: 2820, detail: expect.stringContaining('47 minutes') as string }]);
+    const other = await play(cases, 'C34 another run', used, { agent: 'saver' });
+    expect(models(other)).toEqual(['spare']);
+    expect(other.run).toMatchObject({ status: 'completed', turn_number: 1 });
+    expect(ofType(other.events, 'model_request')).toMatchObject([{ model: 'spare', position: 1, skipped: [{ model: 'used_up', why: 'model_benched' }] }]);
+    expect(ofType(other.events, 'error')).toEqual([]);
+  });
+
+  test('a server that knows no stream_options is asked without them, and answers', async () => {
+    const played = await play(cases, 'stream_options', (body) => ('stream_options' in body
+      ? status(400, {}, { error: { message: 'Unrecognized request argument supplied: stream_options', type: 'invalid_request_error', param: null, code: null } }) : text('ok')), { wire: 'openai' });
+    expect(played.run).toMatchObject({ status: 'completed', answer: 'ok' });
+    expect(played.requests).toHaveLength(2);
+    expect(ofType(played.events, 'error')).toMatchObject([{ error_type: 'feature_unsupported', action: 'drop_feature', feature: 'stream_options', consecutive_errors: 0 }]);
   });
 
   test('C37: a body that is wrong is sent to each model once, the run fails with the provider’s words, and the next run is served', async () => {
@@ -59,21 +76,34 @@ describe.concurrent('a refusal that waiting does not mend', () => {
   });
 });
 
-describe('a long Retry-After', () => {
+describe('a long wait', () => {
   test('C38: occupies no worker: with as many waiting runs as slots another one is served at once, and all wake by themselves', async () => {
     const waitS = 4;
-    const live = await Promise.all(Array.from({ length: slots }, (_, index) => cases.begin(`C38 ${index}`,
-      [status(429, { 'retry-after': String(waitS) }, { error: 'slow' }), text('ok')], { agent: 'single' })));
+    let backAtMs = Infinity;
+    // The first model asks for a while and again, the second for a reset; then it answers.
+    const script: Script = (body) => {
+      if (body.model === 'busy') return status(429, { 'retry-after': String(waitS) }, { error: 'slow' });
+      backAtMs = Math.min(backAtMs, Date.now() + 2 * waitS * 1000);
+      return Date.now() >= backAtMs ? text('ok') : status(429, {}, { error: `usage limit reached, try again in ${Math.ceil((backAtMs - Date.now()) / 1000)} seconds` });
+    };
+    const live = await Promise.all(Array.from({ length: slots }, (_, index) => cases.begin(`C38 ${index}`, script, { agent: 'waiter' })));
     await Promise.all(live.map(async (each) => { while (!each.seen.some((event) => event.type === 'error')) await new Promise((resolve) => { setTimeout(resolve, 20); }); }));
     const askedMs = Date.now();
     expect((await play(cases, 'C38 eleventh', [text('at once')])).run.answer).toBe('at once');
     expect(Date.now() - askedMs).toBeLessThan(2000);
     expect(live.every((each) => each.seen.every((event) => event.type !== 'run_end'))).toBe(true);
+    const waits: unknown[] = [];
     for (const each of live) {
-      const played = await finish(cases, each);
-      expect(played.run).toMatchObject({ status: 'completed', answer: 'ok' });
+      const played = await finish(cases, each, 60_000);
+      expect(played.run).toMatchObject({ status: 'completed', answer: 'ok', model: 'limited' });
+      const asked = models(played);
+      expect(asked.filter((model) => model === 'busy').length).toBeGreaterThanOrEqual(3);
       expect(gapsS(played)[0]).toBeGreaterThanOrEqual(waitS);
       expect(gapsS(played)[0]).toBeLessThan(waitS + 5);
+      waits.push(...played.events.filter((event) => event.type === 'state_change' && event.new === 'paused'));
     }
-  }, 60_000);
+    // Whoever met the quota waited for its reset, and said until when.
+    expect(waits.length).toBeGreaterThanOrEqual(1);
+    for (const wait of waits) expect(wait).toMatchObject({ reason: 'quota', resumes_at: expect.any(String) as string });
+  }, 90_000);
 });

@@ -20,8 +20,8 @@ import { startStage, type Role, type Stage } from '../e2e/processes.ts';
 import { wires, type Wire } from './speech.ts';
 import { messagesIn } from './wire.ts';
 
-/** What the model says to a label: a list, or a function of the request and of how many came before it. */
-export type Script = readonly ScriptedReply[] | ((body: ChatBody, count: number) => ScriptedReply);
+/** What the model says to a label: a list, or a function of the request, of how many came before it, and of the key it came with. */
+export type Script = readonly ScriptedReply[] | ((body: ChatBody, count: number, key: string) => ScriptedReply);
 
 export interface CasesOptions {
   /**
@@ -89,7 +89,7 @@ export async function startCases(options: CasesOptions = {}): Promise<Cases> {
   const ledgerFile = join(dir, 'ledger.jsonl');
   const parts = new Map<string, Part>();
   const faults: string[] = [];
-  const model = await startModelServer({ script: (body) => answer(parts, faults, body) });
+  const model = await startModelServer({ script: (body, _index, _dialect, headers) => answer({ parts, faults }, body, String(headers.authorization ?? '').replace('Bearer ', '')) });
   const release = async (): Promise<void> => {
     await model.close();
     rmSync(dir, { recursive: true, force: true });
@@ -172,7 +172,7 @@ function baseUrl(url: string, wire: Wire): string {
 /** A summary of the middle is asked for without the first user message, and so without a label. */
 const summary = text('So far pages were read, and nothing is decided.');
 
-function answer(parts: ReadonlyMap<string, Part>, faults: string[], body: ChatBody): ScriptedReply {
+function answer({ parts, faults }: { readonly parts: ReadonlyMap<string, Part>; readonly faults: string[] }, body: ChatBody, key: string): ScriptedReply {
   const label = labelOf(body);
   const part = label === null ? undefined : parts.get(label);
   if (part === undefined) {
@@ -182,7 +182,7 @@ function answer(parts: ReadonlyMap<string, Part>, faults: string[], body: ChatBo
   }
   const { script } = part;
   const at = part.count++;
-  if (typeof script === 'function') return script(body, at);
+  if (typeof script === 'function') return script(body, at, key);
   const entry = script[at];
   if (entry !== undefined) return entry;
   faults.push(`${String(label)}: request ${at + 1} is beyond its script of ${script.length}`);

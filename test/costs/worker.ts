@@ -6,7 +6,7 @@ import { defaultLimits, noJudgement, noUsage, type ModelReply } from '@treadle/c
 import { createRun, executeTurn, HeldRuns, IncrementWriter, mintRunId, WarmRuns, type JobConsumer, type ModelCall, type RunStore, type TurnDeps } from '@treadle/engine';
 import { consumeJobs, turnJobs } from '@treadle/queue';
 import { connectRedis, createRunStore, type RedisClient } from '@treadle/run-store';
-import { agentLimits, startRedis, testModel, testSpec, testTool, type RedisServer } from '@treadle/testkit';
+import { alwaysThere, agentLimits, startRedis, testModel, testSpec, testTool, type RedisServer } from '@treadle/testkit';
 
 export interface CostWorker {
   readonly redis: RedisClient;
@@ -38,7 +38,7 @@ export async function startCostWorker(options: CostOptions): Promise<CostWorker>
     store, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held: new HeldRuns(store),
     increments: new IncrementWriter({ store, random }), archive: { putBlob: () => Promise.resolve(''), getBlob: () => Promise.resolve(null) },
     judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
-    models: { call: async (call) => {
+    models: { ...alwaysThere, call: async (call) => {
       await options.onModelCall?.(call);
       return { type: 'replied', reply: replyTo(call, options) };
     } },

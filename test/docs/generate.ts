@@ -17,15 +17,16 @@ const ownMoves: Partial<Record<ErrorType, string>> = {
   context_overflow: '`reactive_compact`, then `aggressive_snip`',
   payload_too_large: '`reactive_compact`, then `aggressive_snip`',
   output_cap_invalid: '`clamp_output`, while a reply of 16 tokens is left',
+  feature_unsupported: '`drop_feature`: images, or `stream_options`, once each; nothing else can be left out',
   image_too_large: '`shrink_image` twice, then `remove_image`',
 };
 
 export function recoverySection(): string {
   const rows = errorTypes.map((type) => {
-    const { same_model_retries, fallback, exhausted } = recoveryTable[type];
-    return `| \`${type}\` | ${ownMoves[type] ?? ''} | ${same_model_retries === 0 ? 'no' : `${same_model_retries} times`} | ${fallback ? 'yes' : 'no'} | \`${exhausted}\` |`;
+    const { same_model_retries, fallback, rotate, park, exhausted } = recoveryTable[type];
+    return `| \`${type}\` | ${ownMoves[type] ?? ''} | ${rotate ? 'yes' : 'no'} | ${same_model_retries === 0 ? 'no' : `${same_model_retries} times`} | ${fallback ? 'yes' : 'no'} | ${park ? 'yes' : 'no'} | \`${exhausted}\` |`;
   });
-  return ['| error_type | its own move first | again on the same model | next model | else the run ends |', '|---|---|---|---|---|', ...rows].join('\n');
+  return ['| error_type | its own move first | another key | again on the same model | next model | waits for the reset | else the run ends |', '|---|---|---|---|---|---|---|', ...rows].join('\n');
 }
 
 export function meaningsSection(): string {

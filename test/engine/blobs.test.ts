@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { defaultLimits, idIn, noJudgement, noUsage, type Message, type ModelReply, type RunEvent } from '@treadle/core';
 import { createRun, executeTurn, HeldRuns, IncrementWriter, WarmRuns, type Archive, type ToolAttachment, type ToolRunResult, type TurnDeps } from '@treadle/engine';
-import { createMemoryArchive, createMemoryRunStore, testModel, testSpec, testTool } from '@treadle/testkit';
+import { alwaysThere, createMemoryArchive, createMemoryRunStore, testModel, testSpec, testTool } from '@treadle/testkit';
 import { expect, test } from 'vitest';
 
 const clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => performance.now() };
@@ -32,6 +32,7 @@ async function played({ results, sees = true, reads = false, maxBytes = 1000, ar
     store, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held: new HeldRuns(store), judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
     archive: wrap(archive), increments: new IncrementWriter({ store, random }),
     models: {
+      ...alwaysThere,
       call: async ({ request }) => {
         const at = requests.push(request.messages) - 1;
         return { type: 'replied', reply: at < results.length ? reply({ calls: [{ provider_id: `c${at}`, name: 'look', input: { at }, problem: null }] }) : reply({ text: 'done' }) };

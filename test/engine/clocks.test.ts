@@ -4,7 +4,7 @@
  */
 import { defaultLimits, idIn, noJudgement, noUsage, type Command, type ErrorType, type Limits, type ModelReply, type RunEvent } from '@treadle/core';
 import { createRun, executeTurn, HeldRuns, IncrementWriter, WarmRuns, type ModelCall, type ModelOutcome, type TurnDeps } from '@treadle/engine';
-import { agentLimits, createMemoryRunStore, testSpec, testTool } from '@treadle/testkit';
+import { alwaysThere, agentLimits, createMemoryRunStore, testSpec, testTool } from '@treadle/testkit';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 const day = 86_400_000;
@@ -43,7 +43,7 @@ async function world(limits: Partial<Limits>, model: (call: ModelCall, turn: num
   const deps: TurnDeps = {
     store, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held, judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
     archive: { putBlob: () => Promise.resolve('b'), getBlob: () => Promise.resolve(null) }, increments: new IncrementWriter({ store, random }, { firstMs: 5, maxMs: 10 }),
-    models: { call: (call) => model(call, ++turn) },
+    models: { ...alwaysThere, call: (call) => model(call, ++turn) },
     tools: {
       catalogue: () => Promise.resolve({ tools: [testTool('quick', { effect: 'read' })], problems: [] }), check: () => null,
       run: () => Promise.resolve({ content: 'ok', is_error: false, settled: true }),

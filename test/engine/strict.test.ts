@@ -3,7 +3,7 @@
  */
 import { defaultLimits, idIn, initialState, noJudgement, noUsage, restoreState, type Command, type ModelReply, type RunEvent } from '@treadle/core';
 import { archiveFirst, archiveRun, createRun, executeTurn, HeldRuns, noIncrements, readLog, shownWhenArchived, WarmRuns, type TurnDeps } from '@treadle/engine';
-import { createMemoryArchive, createMemoryRunStore, testSpec, testTool } from '@treadle/testkit';
+import { alwaysThere, createMemoryArchive, createMemoryRunStore, testSpec, testTool } from '@treadle/testkit';
 import { expect, test } from 'vitest';
 
 const clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => performance.now() };
@@ -27,7 +27,7 @@ async function world() {
   const deps: TurnDeps = {
     store, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held, judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
     archive: { putBlob: () => Promise.resolve('b'), getBlob: () => Promise.resolve(null) }, increments: noIncrements, archiveFirst: archiveFirst(archiving, () => undefined),
-    models: { call: (call) => { call.onText('The'); const next = replies.shift()!; afterModel(); return Promise.resolve({ type: 'replied', reply: next }); } },
+    models: { ...alwaysThere, call: (call) => { call.onText('The'); const next = replies.shift()!; afterModel(); return Promise.resolve({ type: 'replied', reply: next }); } },
     tools: {
       catalogue: () => Promise.resolve({ tools: [testTool('look', { effect: 'read', parallel: 'serial' }), testTool('touch', { effect: 'once', parallel: 'serial' })], problems: [] }), check: () => null,
       run: async ({ tool }) => { begun.push({ tool: tool.name, archived: await archive.events(run_id, 0, 1000) }); return { content: 'ok', is_error: false, settled: true }; },

@@ -3,7 +3,7 @@
  */
 import { defaultLimits, idIn, noJudgement, noUsage, type Command, type ModelReply, type RunEvent, type ToolDefinition } from '@treadle/core';
 import { createRun, executeTurn, HeldRuns, IncrementWriter, StoreAway, WarmRuns, type ModelCall, type ToolRun, type TurnDeps, type TurnStore } from '@treadle/engine';
-import { createMemoryRunStore, testSpec, testTool } from '@treadle/testkit';
+import { alwaysThere, createMemoryRunStore, testSpec, testTool } from '@treadle/testkit';
 import { expect, test } from 'vitest';
 
 const clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => performance.now() };
@@ -24,7 +24,7 @@ async function world(parts: Parts) {
   const deps: TurnDeps = {
     store: turns, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held, judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
     archive: { putBlob: () => Promise.resolve('b'), getBlob: () => Promise.resolve(null) }, increments: new IncrementWriter({ store: turns, random }, { firstMs: 5, maxMs: 10 }),
-    models: { call: async (call) => ({ type: 'replied', reply: await parts.model(call) }) },
+    models: { ...alwaysThere, call: async (call) => ({ type: 'replied', reply: await parts.model(call) }) },
     tools: {
       catalogue: () => Promise.resolve({ tools: parts.tools ?? [testTool('slow', { effect: 'once' }), testTool('quick', { effect: 'once' })], problems: [] }),
       check: () => null,

@@ -8,7 +8,7 @@
  */
 import { defaultLimits, noJudgement, noUsage, type Command, type ModelReply } from '@treadle/core';
 import { createRun, executeTurn, HeldRuns, IncrementWriter, WarmRuns, type ToolRun, type TurnDeps, type TurnStore } from '@treadle/engine';
-import { testSpec, testTool } from '@treadle/testkit';
+import { alwaysThere, testSpec, testTool } from '@treadle/testkit';
 import type { Stage } from './stage.ts';
 
 export interface Stop {
@@ -179,7 +179,7 @@ export class Worker {
       store, clock: world.clock, random: world.random, warm: this.#warm, worker: 'w', limits: { poison: 100, nudges: 5 },
       archive: { putBlob: () => Promise.resolve('blob'), getBlob: () => Promise.resolve(null) }, increments: new IncrementWriter({ store, random: world.random }), held: new HeldRuns(store),
       judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
-      models: { call: ({ request }) => this.#gate(() => {
+      models: { ...alwaysThere, call: ({ request }) => this.#gate(() => {
         world.requests.push([...request.messages]);
         return Promise.resolve({ type: 'replied', reply: world.reply(request.messages) });
       }) },

@@ -2,6 +2,7 @@ import { noUsage, type ModelRequest } from '@treadle/core';
 import type { ModelGateway, ToolRunner, TurnStore } from '@treadle/engine';
 import { createMemoryRunStore, testModel, testTool } from '@treadle/testkit';
 import { createMetrics, type Metrics } from '@treadle/telemetry';
+import { alwaysThere } from '@treadle/testkit';
 import { expect, test } from 'vitest';
 import { measuredModels, measuredStore, measuredTools, measuredTurn } from './measured.ts';
 
@@ -9,6 +10,7 @@ const after = (ms: number) => new Promise<void>((resolve) => { setTimeout(resolv
 const request: ModelRequest = { model: testModel('small'), messages: [], tools: [], system: '' } as unknown as ModelRequest;
 const reply = { text: 'ab', thinking: '', provider_data: null, calls: [], finish: 'stop', finish_raw: 'stop', usage: noUsage } as const;
 const gateway: ModelGateway = {
+  ...alwaysThere,
   async call({ onText }) {
     await after(30);
     onText('a');
@@ -47,7 +49,7 @@ test('a turn\'s own time is what neither its model nor its tools took, and tools
 
 test('a model call that throws is timed too, and outside a turn nothing is kept', async () => {
   const metrics = createMetrics();
-  const broken = measuredModels(metrics, { call: () => Promise.reject(new Error('oops')) });
+  const broken = measuredModels(metrics, { ...alwaysThere, call: () => Promise.reject(new Error('oops')) });
   await expect(broken.call({ request, signal: AbortSignal.any([]), onText: () => undefined })).rejects.toThrow('oops');
   expect((await sumOf(metrics, 'modelDuration')).count).toBe(1);
   expect((await sumOf(metrics, 'turnOverhead')).count).toBe(0);

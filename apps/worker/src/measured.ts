@@ -45,6 +45,8 @@ export async function measuredTurn<T>(metrics: Metrics, turn: () => Promise<T>):
 
 export function measuredModels(metrics: Metrics, gateway: ModelGateway): ModelGateway {
   return {
+    unavailable: (models) => gateway.unavailable(models),
+    admit: (asking) => gateway.admit(asking),
     call: (call) => outside(async () => {
       const model = call.request.model.name;
       const startMs = performance.now();

@@ -7,9 +7,10 @@
 import { initialState, restoreState, type Message, type RunEvent, type RunState } from '@treadle/core';
 import { hookFunctions, modelConnections, modelPrices, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
-  archiveDue, archiveFirst, archiveRun, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type ArchiveDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
+  archiveDue, archiveFirst, archiveRun, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
+import { createCanaryStore, createModelFleet } from '@treadle/fleet';
 import { createAnswerJudge } from '@treadle/judgement';
 import { createModelGateway, type ClosableModelGateway } from '@treadle/models';
 import { consumeJobs, queueDepths, turnJobs } from '@treadle/queue';
@@ -20,12 +21,14 @@ import { createMetrics, observeEvent, watchEventLoop, type Logger, type Metrics 
 import { createToolRunner, type OpenToolRunner } from '@treadle/tools';
 import { uuidv7 } from 'uuidv7';
 import { createAudits, type Audits } from './audits.ts';
+import { breakerGauge, onTransition } from './breakers.ts';
 import { measuredModels, measuredStore, measuredTools, measuredTurn } from './measured.ts';
 import { createTicks, type Ticks } from './ticks.ts';
 import { toolSources } from './tool-sources.ts';
+import { createTrials } from './trials.ts';
 
 /** How often, ms. */
-const every = { watch: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000, archiveBacklog: 2000, audit: 15_000 } as const;
+const every = { watch: 1000, models: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000, archiveBacklog: 2000, audit: 15_000, canary: 2000 } as const;
 /** Runs that one look at the archive's backlog goes through, in one script. */
 const backlogLooks = 300;
 /** When the pump looks again at a run that has a job, ms. */
@@ -64,6 +67,8 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const onError = seldom((error: Error): void => { logger.warn({ err: error }, 'redis'); });
   const redis = connectRedis(setup.redisUrl, { role: 'command', onError });
   const redisDescription = await checkRedis(redis, logger);
+  // Its own: what is asked of it is worth nothing when it comes late.
+  const fleetRedis = connectRedis(setup.redisUrl, { role: 'fleet', onError });
   const clock = await createRedisClock(redis);
   const opened = openArchive({
     bucket: settings.s3Bucket, endpoint: settings.s3Endpoint, region: settings.s3Region, access_key_id: settings.s3AccessKeyId,
@@ -73,7 +78,10 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const { store, archive, models, tools } = (setup.decorate ?? ((ports) => ports))({
     store: createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards, graceMs, ...archiveTiming(settings) }),
     archive: opened.archive,
-    models: createModelGateway({ connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock }),
+    models: createModelGateway({
+      connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock, fleet: createModelFleet({ redis: fleetRedis, prefix: settings.prefix }),
+      breakers: { volume: settings.breakerVolume, openMs: settings.breakerOpenMs }, onTransition: onTransition(logger, metrics),
+    }),
     tools: createToolRunner(toolSources(setup.config, { secrets: setup.secrets ?? [], blobs: opened.archive })),
   });
   const { description } = opened;
@@ -81,28 +89,31 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const archiving: ArchiveDeps = { store, archive, options: archiveOptions(settings), observe: (outcome) => { metrics.archiveSegments.inc({ outcome }); } };
   const audits = createAudits({ archive, metrics, logger });
   const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving, audits });
+  const trials = createTrials({ canaries: createCanaryStore(redis, { prefix: settings.prefix }), config: setup.config, metrics, logger });
+  // What is benched or open is known before the first run asks.
+  await models.exchange();
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
     concurrency: settings.workerConcurrency, leaseMs: settings.leaseMs, onError: seldom((error) => { logger.warn({ err: error }, 'queue'); }),
     onTaken: (waitedMs) => { metrics.queueWait.observe(waitedMs / 1000); },
-    handler: (job, signal) => handle({ deps, metrics, logger, archiving }, job, signal),
+    handler: (job, signal) => handle({ deps, finishing: { store, canary: trials.finishing }, metrics, logger, archiving }, job, signal),
   });
   const ticks = createTicks((name, error) => { logger.warn({ err: error, duty: name }, 'a duty failed; it is tried again'); });
-  addDuties(ticks, { settings, store, held, clock, archiving, metrics, redis });
+  addDuties(ticks, { settings, store, held, clock, archiving, metrics, redis, models });
   ticks.add('audit', every.audit, () => audits.round());
+  ticks.add('canary', every.canary, () => trials.round());
   archive.check().catch((error: unknown) => { logger.warn({ err: error, archive: description }, 'the archive cannot be used; runs go on, and are archived when it can'); });
   logger.info({ redis: redisDescription, archive: description, shards: settings.shards, concurrency: settings.workerConcurrency }, 'worker ready');
 
   const stopWatching = watchEventLoop(metrics);
 
-  const pool: Pool = { stopWatching, redis, consumer, ticks, held, tools, models };
+  const pool: Pool = { stopWatching, redis, fleetRedis, consumer, ticks, held, tools, models };
   return { metrics, problems: async () => [...await readinessProblems(redis, settings), ...consumer.problems()], drain: (timeoutMs) => drain(pool, timeoutMs) };
 }
 
 interface Parts extends WorkerPorts { readonly clock: RedisClock; readonly held: HeldRuns; readonly metrics: Metrics; readonly archiving: ArchiveDeps; readonly audits: Audits }
 
 function connectionsOf(config: LoadedConfig) {
-  return Object.fromEntries(Object.entries(modelConnections(config)).map(([name, { api_key, ...connection }]) =>
-    [name, { ...connection, ...(api_key === null ? {} : { api_key }), total_timeout_ms: maxModelCallMs }]));
+  return Object.fromEntries(Object.entries(modelConnections(config)).map(([name, connection]) => [name, { ...connection, total_timeout_ms: maxModelCallMs }]));
 }
 
 function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
@@ -134,7 +145,7 @@ function showing({ settings, logger }: WorkerSetup, { store, archiving }: Parts)
 const random = { uuid: uuidv7, jitter: Math.random };
 
 function contextOf(state: RunState) {
-  return { agent: state.agent, chain: state.spec?.chain.name ?? '', model: state.model, tools: (state.tools ?? []).map((tool) => tool.name) };
+  return { agent: state.agent, chain: state.spec?.chain.name ?? '', model: state.model, models: (state.spec?.chain.models ?? []).map((model) => model.name), tools: (state.tools ?? []).map((tool) => tool.name) };
 }
 
 /** What a run has said: from the store while it is there, else folded from the archive. */
@@ -165,11 +176,11 @@ function logEvent(logger: Logger, event: RunEvent): void {
   if (event.type === 'run_end') logger.info({ ...fields, status: event.status, stop_reason: event.stop_reason }, 'run ended');
 }
 
-interface Handling { readonly deps: TurnDeps; readonly metrics: Metrics; readonly logger: Logger; readonly archiving: ArchiveDeps }
+interface Handling { readonly deps: TurnDeps; readonly finishing: FinishDeps; readonly metrics: Metrics; readonly logger: Logger; readonly archiving: ArchiveDeps }
 
-async function handle({ deps, metrics, logger, archiving }: Handling, job: Job, signal: AbortSignal): Promise<JobOutcome> {
+async function handle({ deps, finishing, metrics, logger, archiving }: Handling, job: Job, signal: AbortSignal): Promise<JobOutcome> {
   if (job.type === 'finish') {
-    await finishRun(deps, job.run_id);
+    await finishRun(finishing, job.run_id);
     return 'done';
   }
   const startedMs = performance.now();
@@ -187,12 +198,17 @@ async function handle({ deps, metrics, logger, archiving }: Handling, job: Job, 
 
 interface Duties {
   readonly settings: Settings; readonly store: RunStore; readonly held: HeldRuns; readonly clock: RedisClock; readonly metrics: Metrics; readonly redis: RedisClient;
-  readonly archiving: ArchiveDeps;
+  readonly archiving: ArchiveDeps; readonly models: ClosableModelGateway;
 }
 
-function addDuties(ticks: Ticks, { settings, store, held, clock, archiving, metrics, redis }: Duties): void {
+function addDuties(ticks: Ticks, { settings, store, held, clock, archiving, metrics, redis, models }: Duties): void {
   const shards = Array.from({ length: settings.shards }, (_, shard) => shard);
   ticks.add('watch', every.watch, () => held.watch());
+  const showBreakers = breakerGauge(metrics);
+  ticks.add('models', every.models, async () => {
+    await models.exchange();
+    showBreakers(models.openBreakers(), clock.nowMs());
+  });
   ticks.add('clock', every.clock, () => clock.refresh());
   ticks.add('queue depth', every.queueDepth, async () => {
     for (const { shard, waiting, active } of await queueDepths(redis, { prefix: settings.prefix, shards: settings.shards })) {
@@ -245,7 +261,7 @@ export class UnfitRedis extends Error {
 }
 
 interface Pool {
-  readonly redis: RedisClient; readonly consumer: ReturnType<typeof consumeJobs>; readonly ticks: Ticks; readonly held: HeldRuns; readonly tools: OpenToolRunner;
+  readonly redis: RedisClient; readonly fleetRedis: RedisClient; readonly consumer: ReturnType<typeof consumeJobs>; readonly ticks: Ticks; readonly held: HeldRuns; readonly tools: OpenToolRunner;
   readonly models: ClosableModelGateway; readonly stopWatching: () => void;
 }
 
@@ -263,4 +279,5 @@ async function drain(pool: Pool, limitMs: number): Promise<void> {
   pool.models.close();
   pool.stopWatching();
   pool.redis.disconnect();
+  pool.fleetRedis.disconnect();
 }

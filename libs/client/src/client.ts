@@ -2,6 +2,7 @@
  * The client of the HTTP API. Every call is one request; `events` is as many as it takes.
  */
 import type { RunEvent } from '@treadle/core';
+import type { Canary, CanaryOrder, ListedChain, ListedModel } from './canary.ts';
 import { createSseParser } from './sse.ts';
 
 export interface ClientOptions {
@@ -46,6 +47,21 @@ export interface Run {
   readonly started_at: string | null;
   readonly ended_at: string | null;
   readonly [field: string]: unknown;
+}
+
+/** What is not asked now: an open breaker, or a key or model on its bench. */
+export interface Breaker {
+  readonly id: string;
+  readonly kind: 'breaker' | 'bench';
+  /** `model:<name>`, `host:<host:port>` or `credential:<fingerprint>`. */
+  readonly breaker: string;
+  readonly error_type: string;
+  readonly state: 'closed' | 'half_open' | 'open';
+  readonly forced: boolean;
+  readonly opened_at: string | null;
+  /** Null: when a person resets it. */
+  readonly probe_at: string | null;
+  readonly openings: number;
 }
 
 /** What the API refused, with its stable code. */
@@ -97,6 +113,15 @@ export interface Client {
   /** A new run from a point of this one's log; without an input the model is asked again what it was asked last. */
   fork(id: string, from: { readonly after_seq: number; readonly input?: unknown; readonly chain?: string; readonly limits?: RunRequest['limits'] }, options?: CommandOptions): Promise<Run>;
   replay(id: string): Promise<{ readonly identical: boolean; readonly events: number; readonly differences: readonly unknown[] }>;
+  models(): Promise<{ readonly data: readonly ListedModel[] }>;
+  chains(): Promise<{ readonly data: readonly ListedChain[] }>;
+  /** The trial of a new model in a chain. */
+  canary(chain: string): Promise<Canary>;
+  /** The trial as it is then. */
+  moveCanary(chain: string, order: CanaryOrder): Promise<Canary>;
+  breakers(): Promise<{ readonly data: readonly Breaker[]; readonly next_cursor: string | null }>;
+  /** `open`: until it is reset. `reset`: a breaker or a bench. */
+  changeBreaker(id: string, action: 'open' | 'reset'): Promise<Pick<Breaker, 'id' | 'kind' | 'state' | 'forced'>>;
   /** Any other route of the API. */
   get(path: string): Promise<unknown>;
   /** Every event after `after`, in order and once, until the run has ended; lost connections are resumed. */
@@ -135,6 +160,12 @@ export function createClient(options: ClientOptions): Client {
     resolve: (id, call, word, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/ledger/${encodeURIComponent(call)}`, { ...keyed(command), body: word }),
     fork: (id, from, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/fork`, { ...keyed(command), body: from }),
     replay: (id) => json('POST', `/v1/runs/${encodeURIComponent(id)}/replay`),
+    models: () => json('GET', '/v1/models'),
+    chains: () => json('GET', '/v1/chains'),
+    canary: (chain) => json('GET', `/v1/chains/${encodeURIComponent(chain)}/canary`),
+    moveCanary: (chain, order) => json('PUT', `/v1/chains/${encodeURIComponent(chain)}/canary`, { body: order }),
+    breakers: () => json('GET', '/v1/breakers'),
+    changeBreaker: (id, action) => json('POST', `/v1/breakers/${encodeURIComponent(id)}`, { body: { action } }),
     get: (path) => json('GET', path),
     events: (id, follow = {}) => resuming(id, { send, after: follow.after ?? 0, signal: follow.signal, pauseMs: options.reconnectMs ?? 500, outageMs: options.outageMs ?? 60_000 }),
   };

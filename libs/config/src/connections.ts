@@ -8,7 +8,11 @@ import type { CheckedConfig } from './schema/config.ts';
 export interface ModelConnection {
   readonly provider: string;
   readonly base_url: string;
-  readonly api_key: string | null;
+  /** Empty where the server asks for none. */
+  readonly credentials: readonly string[];
+  readonly credential_strategy: 'fill_first' | 'round_robin';
+  /** Of each credential, fleet-wide; per minute and at once. */
+  readonly rates: { readonly requests_per_minute: number | null; readonly tokens_per_minute: number | null; readonly in_flight: number | null };
   readonly first_token_timeout_ms: number;
   readonly idle_timeout_ms: number;
 }
@@ -39,8 +43,8 @@ export interface ModelPrice { readonly input_per_mtok: number; readonly output_p
 
 /** By the model's name in the configuration. Holds secrets. */
 export function modelConnections(config: LoadedConfig): Readonly<Record<string, ModelConnection>> {
-  return mapValues(config.models, ({ provider, base_url, credentials, first_token_timeout_ms, idle_timeout_ms }) => (
-    { provider, base_url, api_key: credentials[0] ?? null, first_token_timeout_ms, idle_timeout_ms }));
+  return mapValues(config.models, ({ provider, base_url, credentials, credential_strategy, rates, first_token_timeout_ms, idle_timeout_ms }) => (
+    { provider, base_url, credentials, credential_strategy, rates, first_token_timeout_ms, idle_timeout_ms }));
 }
 
 /** By the server's name. Holds secrets. */

@@ -1,4 +1,4 @@
-export { agentSpecOf, agentVersionOf, chainSpecOf, configWarnings } from './agent-spec.ts';
+export { agentSpecOf, agentVersionOf, canaryDefinitions, chainSpecOf, configWarnings } from './agent-spec.ts';
 export { builtinConfig, defaultAgentName, type BuiltinOptions } from './builtin.ts';
 export {
   functionTools, hookFunctions, httpTools, mcpServers, modelConnections, modelPrices, toolPolicies, validatorFunctions,

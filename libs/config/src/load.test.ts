@@ -64,7 +64,7 @@ describe('checking', () => {
     const models = { a: { provider: 'ollama', model: 'm' }, b: { provider: 'openai', model: 'm', credentials: ['k'] }, c: { provider: 'anthropic', model: 'm' }, d: { provider: 'openai', model: 'm', base_url: 'http://127.0.0.1:8000/v1' } };
     const connections = modelConnections(accepted({ ...minimal(), models, chains: { default: { models: ['a', 'b', 'c', 'd'] } } }));
     expect(Object.values(connections).map(({ base_url }) => base_url)).toEqual(['http://127.0.0.1:11434', 'https://api.openai.com/v1', 'https://api.anthropic.com', 'http://127.0.0.1:8000/v1']);
-    expect(connections.b).toMatchObject({ provider: 'openai', api_key: 'k' });
+    expect(connections.b).toMatchObject({ provider: 'openai', credentials: ['k'] });
     expect(problemsAt({ ...minimal(), models: { small: { provider: 'bedrock', model: 'm' } } })).toEqual({ 'models.small.provider': 'expected ollama, openai, anthropic or scripted' });
   });
 
@@ -80,16 +80,28 @@ describe('checking', () => {
   });
 });
 
+describe('keys and rates of a model', () => {
+  test('are taken as they stand', () => {
+    const config = accepted({ ...minimal(), models: { small: { provider: 'openai', model: 'm', credentials: ['one', 'two'], credential_strategy: 'round_robin', rates: { in_flight: 3 } } } });
+    expect(modelConnections(config).small).toMatchObject({
+      credentials: ['one', 'two'], credential_strategy: 'round_robin', rates: { requests_per_minute: null, tokens_per_minute: null, in_flight: 3 } });
+  });
+
+  test.each([
+    [{ credentials: ['one', 'one'] }, 'models.small.credentials'], [{ credential_strategy: 'random' }, 'models.small.credential_strategy'],
+    [{ rates: { in_flight: 0 } }, 'models.small.rates.in_flight'], [{ rates: { per_hour: 1 } }, 'models.small.rates.per_hour'],
+  ])('%j is refused at its path', (over, path) => {
+    expect(Object.keys(problemsAt({ ...minimal(), models: { small: { provider: 'openai', model: 'm', ...over } } }))).toEqual([path]);
+  });
+});
+
 describe('what belongs to later releases', () => {
   test('is refused at its path, never accepted and ignored', () => {
     const raw = {
       models: {
-        cloud: { provider: 'anthropic', model: 'm', rates: { in_flight: 3 } },
-        small: {
-          provider: 'ollama', model: 'm', credentials: ['one', 'two'], credential_strategy: 'round_robin', rates: { in_flight: 3 },
-        },
+        cloud: { provider: 'anthropic', model: 'm' }, small: { provider: 'ollama', model: 'm' },
       },
-      chains: { default: { models: ['small'], canary: { model: 'cloud' } } },
+      chains: { default: { models: ['small'] } },
       tools: { 'files/write_file': { approval: 'always', path_args: ['path'], roots: ['./w'], approval_timeout_s: 9, on_approval_timeout: 'allow' } },
       tenants: { default: { max_concurrent_runs: 4, weight: 2 } },
       agents: {
@@ -101,8 +113,6 @@ describe('what belongs to later releases', () => {
     const problems = problemsAt(raw);
     expect(Object.keys(problems).sort()).toEqual([
       'agents.a.limits.max_children', 'agents.a.limits.max_depth', 'agents.a.subagents',
-      'chains.default.canary',
-      'models.cloud.rates', 'models.small.credential_strategy', 'models.small.credentials', 'models.small.rates',
       'tenants.default.max_concurrent_runs', 'tenants.default.weight',
       'tools.files/write_file.approval', 'tools.files/write_file.approval_timeout_s',
       'tools.files/write_file.on_approval_timeout', 'tools.files/write_file.path_args',
@@ -189,7 +199,7 @@ describe('secrets', () => {
     };
     const env = { BASE: 'http://10.0.0.1:1', KEY: 'sk-key', ARG: 'arg-secret', TOKEN: 'tok-secret' };
     const config = accepted(raw, env);
-    expect(modelConnections(config).small).toMatchObject({ base_url: 'http://10.0.0.1:1', api_key: 'sk-key' });
+    expect(modelConnections(config).small).toMatchObject({ base_url: 'http://10.0.0.1:1', credentials: ['sk-key'] });
     expect(mcpServers(config).files).toMatchObject({ args: ['arg-secret'], env: { TOKEN: 'tok-secret' } });
     expect([...config.secrets].sort()).toEqual(Object.values(env).sort());
     const spec = JSON.stringify(agentSpecOf(config, 'assistant'));

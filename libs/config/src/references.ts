@@ -23,6 +23,20 @@ function agentReferences(agents: Entries, chains: readonly string[]): ConfigProb
 }
 
 function chainReferences(chains: Entries, models: readonly string[]): ConfigProblem[] {
+  return [...chainModels(chains, models), ...canaryModels(chains, models)];
+}
+
+function canaryModels(chains: Entries, models: readonly string[]): ConfigProblem[] {
+  return chains.flatMap(([name, chain]): ConfigProblem[] => {
+    const model = isObject(chain.canary) ? chain.canary.model : undefined;
+    const path = `chains.${name}.canary.model`;
+    if (typeof model !== 'string') return [];
+    if (!models.includes(model)) return [{ path, problem: `no model is named "${model}"${known(models)}` }];
+    return Array.isArray(chain.models) && chain.models.includes(model) ? [{ path, problem: `"${model}" stands in this chain already; a canary is added to it` }] : [];
+  });
+}
+
+function chainModels(chains: Entries, models: readonly string[]): ConfigProblem[] {
   return chains.flatMap(([name, chain]) => (Array.isArray(chain.models) ? chain.models : []).flatMap((model: unknown, index, all): ConfigProblem[] => {
     const path = `chains.${name}.models.${index}`;
     if (typeof model !== 'string') return [];

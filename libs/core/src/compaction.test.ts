@@ -12,7 +12,7 @@ import { noJudgement, type Decision, type TurnInput } from './turn-input.ts';
 import { noUsage } from './usage.ts';
 
 const claimed: TurnInput = {
-  type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, begun: [], judgement: noJudgement, history: null, tools: null, tool_problems: [], commands: [] };
+  type: 'turn_claimed', unavailable: [], room_ms: 0, now_s: 1000, worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, begun: [], judgement: noJudgement, history: null, tools: null, tool_problems: [], commands: [] };
 const turnEnded: EventBody = { type: 'turn_end', duration: 0, usage: noUsage };
 const turnBegun: EventBody = { type: 'turn_start', attempt: 1, worker: 'w' };
 
@@ -36,7 +36,7 @@ function settle(state: RunState, first: Decision, summary: string | null): { sta
   let decision = first;
   const all = levels(first);
   while (decision.effect.type === 'summarise') {
-    decision = decide(now, { type: 'summarised', purpose: decision.effect.purpose, text: summary, usage: null, elapsed_s: 1, commands: [] });
+    decision = decide(now, { type: 'summarised', unavailable: [], now_s: 1000, purpose: decision.effect.purpose, text: summary, usage: null, elapsed_s: 1, commands: [] });
     all.push(...levels(decision));
     now = fold(now, decision);
   }
@@ -116,7 +116,7 @@ describe('before a request would pass compact_at of the window', () => {
 describe('a request that the model refused for its length', () => {
   const overflow = (state: RunState): RunState => {
     const failure = { error_type: 'context_overflow', detail: 'too long', retry_after_s: null, partial_text: '', usage: null } as const;
-    return fold(state, decide(state, { type: 'model_failed', failure, elapsed_s: 1, timed_out: null, jitter: 0, commands: [] }));
+    return fold(state, decide(state, { type: 'model_failed', unavailable: [], now_s: 1000, failure, elapsed_s: 1, timed_out: null, jitter: 0, commands: [] }));
   };
 
   test('is sent again only smaller: first compacted, then cut hard, whatever the estimate says', () => {
@@ -145,7 +145,7 @@ test('a provider that counted far fewer tokens than were sent is not gone on wit
   const state = lookAhead(long(12, 4000, 100_000), [turnBegun, {
     type: 'model_request', model: 'm1', provider: 'p', chain: 'c', position: 0, canary: false, skipped: [], estimated_tokens: 24_000, message_count: 30 }]);
   const reply = { text: 'Hello, how can I help?', thinking: '', provider_data: null, calls: [], finish: 'stop', finish_raw: 'stop', usage: { ...noUsage, input_tokens: 2048 } } as const;
-  const decision = decide(state, { type: 'model_replied', reply, judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] });
+  const decision = decide(state, { type: 'model_replied', unavailable: [], now_s: 1000, reply, judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] });
   expect(decision.events.slice(0, 2)).toMatchObject([{ type: 'context_truncated', estimated_tokens: 24_000, counted_tokens: 2048 }, { type: 'error', error_type: 'context_overflow', action: 'reactive_compact' }]);
 });
 

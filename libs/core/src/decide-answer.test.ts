@@ -9,7 +9,7 @@ import { noJudgement, type Decision, type Judgement, type ModelReply } from './t
 
 function answer(state: RunState, said: Partial<ModelReply>, judgement: Partial<Judgement> = {}): Decision {
   const read = interpreted(state, reply(said));
-  return decide(state, { type: 'model_replied', reply: read, judgement: { ...noJudgement, ...judgement }, shown_text: '', elapsed_s: 1, commands: [] });
+  return decide(state, { type: 'model_replied', unavailable: [], now_s: 1000, reply: read, judgement: { ...noJudgement, ...judgement }, shown_text: '', elapsed_s: 1, commands: [] });
 }
 
 const ended = (decision: Decision): string => decision.events.flatMap((event) => event.type === 'run_end' ? [`${event.status}: ${event.stop_reason}`] : []).join() || `goes on: ${decision.effect.type}`;
@@ -96,11 +96,11 @@ describe('json_action', () => {
   });
 
   test('what was paused before it was read does not become an answer either', () => {
-    const said = decide(state, { type: 'model_replied', reply: interpreted(state, reply({ text: 'no JSON' })), judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [{ type: 'pause' }] });
+    const said = decide(state, { type: 'model_replied', unavailable: [], now_s: 1000, reply: interpreted(state, reply({ text: 'no JSON' })), judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [{ type: 'pause' }] });
     const paused = fold(state, said);
     expect(paused.status).toBe('paused');
     const resumed = decide(paused, {
-      type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, begun: [], judgement: noJudgement, history: null, tools: null, tool_problems: [], commands: [{ type: 'resume' }] });
+      type: 'turn_claimed', unavailable: [], room_ms: 0, now_s: 1000, worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, begun: [], judgement: noJudgement, history: null, tools: null, tool_problems: [], commands: [{ type: 'resume' }] });
     expect(resumed.events.find((event) => event.type === 'validation_error')).toMatchObject({ error_type: 'json_syntax' });
     expect(fold(paused, resumed)).toMatchObject({ status: 'running', answer: null });
   });

@@ -3,15 +3,34 @@
  */
 import { compactionLevels, fitFor, planLevel, summaryOf, type Fit } from './compaction.ts';
 import { lookAhead } from './codec.ts';
+import { chooseModel, type Choice } from './choose-model.ts';
 import { endRun } from './ending.ts';
 import type { CompactionLevel, EventBody } from './events.ts';
+import { park } from './pausing.ts';
 import { repairOf } from './repair.ts';
 import { estimateTokens } from './request.ts';
 import { specOf, type RunState } from './state.ts';
-import type { Decision } from './turn-input.ts';
+import type { Decision, Unavailable } from './turn-input.ts';
 
-/** `opening` are the turn's first events. Levels before `from` have been tried. */
-export function callModel(state: RunState, opening: readonly EventBody[], from?: CompactionLevel): Decision {
+export interface Asking {
+  readonly unavailable: readonly Unavailable[];
+  /** Levels of compaction before this one have been tried. */
+  readonly from?: CompactionLevel;
+  /** Seconds that this claim has used of a turn which is open. */
+  readonly elapsed_s?: number;
+}
+
+/** `opening` are the turn's first events: they are left out where nobody can be asked, and the run waits without a turn. */
+export function callModel(state: RunState, opening: readonly EventBody[], { unavailable, from, elapsed_s = 0 }: Asking): Decision {
+  const choice = chooseModel(state, unavailable);
+  if (choice.type === 'wait') return park(state, [], { ...choice, elapsed_s });
+  if (choice.type === 'none') return end(lookAhead(state, opening), opening, 'model_unavailable');
+  return request({ ...state, position: choice.position }, opening, { choice, from });
+}
+
+interface Requesting { readonly choice: Extract<Choice, { type: 'model' }>; readonly from: CompactionLevel | undefined }
+
+function request(state: RunState, opening: readonly EventBody[], { choice, from }: Requesting): Decision {
   const { chain } = specOf(state);
   const model = chain.models[state.position];
   const before = lookAhead(state, opening);
@@ -30,8 +49,8 @@ export function callModel(state: RunState, opening: readonly EventBody[], from?:
   const unchanged = before.compact_next !== null && now.transcript.generation === before.transcript.generation;
   if (unchanged || estimateTokens(now, model.name) > model.context_window) return tooLarge(now, events);
   events.push({
-    type: 'model_request', model: model.name, provider: model.provider, chain: chain.name, position: state.position, canary: false,
-    skipped: [], estimated_tokens: estimateTokens(now, model.name), message_count: now.transcript.messages.length,
+    type: 'model_request', model: model.name, provider: model.provider, chain: chain.name, position: state.position, canary: chain.canary?.model === model.name,
+    skipped: choice.skipped, estimated_tokens: estimateTokens(now, model.name), message_count: now.transcript.messages.length,
   });
   return { events, effect: { type: 'call_model', model } };
 }
@@ -45,7 +64,7 @@ function tooLarge(state: RunState, events: readonly EventBody[]): Decision {
   const hop: EventBody = {
     type: 'error', error_type: 'context_overflow', action: 'fallback', site: 'fallback_model', model: here.name, from_model: here.name, to_model: larger.name,
     detail: 'the conversation does not fit into the window of this model', retry_in: 0, consecutive_errors: state.consecutive_errors };
-  return prefixed([...events, hop], callModel(lookAhead(state, [hop]), []));
+  return prefixed([...events, hop], request(lookAhead(state, [hop]), [], { choice: { type: 'model', position: models.indexOf(larger), skipped: [] }, from: undefined }));
 }
 
 function prefixed(events: readonly EventBody[], decision: Decision): Decision {

@@ -4,13 +4,14 @@
 import { wishesOf, type Wishes } from './command.ts';
 import { finishAnswer } from './decide-answer.ts';
 import { callModel } from './decide-call.ts';
+import { chooseModel } from './choose-model.ts';
 import { boundedHistory } from './history.ts';
 import { lookAhead } from './codec.ts';
 import { resolved, unresolved } from './doubt.ts';
 import { closingResults, endRun, turnEnd, type EndOptions } from './ending.ts';
 import type { EventBody } from './events.ts';
 import { limitDue } from './limit-due.ts';
-import { pause } from './pausing.ts';
+import { longestWaitMs, park, pause } from './pausing.ts';
 import type { RunState } from './state.ts';
 import type { Decision, TurnClaimed } from './turn-input.ts';
 
@@ -20,8 +21,9 @@ export function decideClaimed(state: RunState, input: TurnClaimed): Decision {
   const told = lookAhead(state, words);
   const closing: EndOptions = { elapsed_s: 0, turn_open: state.turn_open, before: [...words, ...wishes.events, ...closingResults(told, input.begun)] };
   if (wishes.cancel) return endRun(state, 'interrupted', closing);
-  const resumes = wishes.resume || (state.pause_reason === 'outcome' && words.length > 0 && told.pending.length === 0);
-  if (state.status === 'paused' && !resumes) return stayPaused(told, wishes, words);
+  const woken = state.resumes_at !== null && input.wait_ms <= 0;
+  const resumes = wishes.resume || woken || (state.pause_reason === 'outcome' && words.length > 0 && told.pending.length === 0);
+  if (state.status === 'paused' && !resumes) return stayPaused(told, { wishes, words, wait_ms: input.wait_ms });
   if (input.deliveries > input.poison_limit) return endRun(state, 'poisoned', closing);
   if (input.nudges > input.nudge_limit) return endRun(state, 'infrastructure', closing);
 
@@ -43,8 +45,9 @@ export function decideClaimed(state: RunState, input: TurnClaimed): Decision {
 }
 
 /** A pause that a person asks for while the run waits for a word outlasts the word. */
-function stayPaused(told: RunState, wishes: Wishes, words: readonly EventBody[]): Decision {
+function stayPaused(told: RunState, { wishes, words, wait_ms }: { readonly wishes: Wishes; readonly words: readonly EventBody[]; readonly wait_ms: number }): Decision {
   const events = [...words, ...wishes.events];
+  if (!wishes.pause && told.resumes_at !== null) return { events, effect: { type: 'pause', delay_ms: wait_ms } };
   if (!wishes.pause || told.pause_reason === 'requested') return { events, effect: { type: 'pause' } };
   return pause([...events, { type: 'state_change', old: 'paused', new: 'running', reason: 'resumed' }], 0, { reason: 'requested', pending: told.pending });
 }
@@ -56,7 +59,7 @@ function behind(events: readonly EventBody[], decision: Decision): Decision {
 /** An earlier delivery of this turn is gone. With its reply in the log the model is not asked again. */
 function takeOver(state: RunState, input: TurnClaimed): Decision {
   const start: EventBody = { type: 'turn_start', attempt: state.attempt + 1, worker: input.worker };
-  if (state.calls.length === 0) return callModel(state, [...pinning(input), start]);
+  if (state.calls.length === 0) return ask(state, [...pinning(input), start], input);
   if (state.calls.some((call) => !call.settled)) return { events: [start], effect: { type: 'settle_tool_calls' } };
   return { events: [start, turnEnd(state, 0)], effect: { type: 'hand_over', delay_ms: 0 } };
 }
@@ -64,7 +67,14 @@ function takeOver(state: RunState, input: TurnClaimed): Decision {
 function newTurn(state: RunState, input: TurnClaimed): Decision {
   const due = limitDue(state);
   if (due !== null) return endRun(state, due, { elapsed_s: 0, turn_open: false });
-  return callModel(state, [...history(state, input), ...pinning(input), { type: 'turn_start', attempt: 1, worker: input.worker }]);
+  return ask(state, [...history(state, input), ...pinning(input), { type: 'turn_start', attempt: 1, worker: input.worker }], input);
+}
+
+/** Where the model's rates have no room yet the run waits, and no turn begins. */
+function ask(state: RunState, opening: readonly EventBody[], { unavailable, room_ms, now_s }: TurnClaimed): Decision {
+  if (room_ms === 0 || chooseModel(state, unavailable).type !== 'model') return callModel(state, opening, { unavailable });
+  if (room_ms <= longestWaitMs) return { events: [], effect: { type: 'hand_over', delay_ms: room_ms } };
+  return park(state, [], { reason: 'quota', until_s: now_s + room_ms / 1000, wait_ms: room_ms });
 }
 
 function history(state: RunState, input: TurnClaimed): EventBody[] {

@@ -2,12 +2,14 @@
  * What becomes of a failed model call: wait and try again, hop along the chain, make the request smaller, go on where the output
  * was cut, ask again, or end with a reason. Reads `recoveryTable`; the only retry budget is `max_consecutive_errors`, in the log.
  */
+import { chooseHop, type Choice } from './choose-model.ts';
 import { wishesOf } from './command.ts';
+import { callModel } from './decide-call.ts';
 import { lookAhead } from './codec.ts';
 import { endRun, turnEnd, type EndOptions } from './ending.ts';
 import type { ErrorEvent, EventBody } from './events.ts';
 import { hasImages, nextImageSide, withoutLargestImage } from './images.ts';
-import { pause } from './pausing.ts';
+import { longestWaitMs, park, pause } from './pausing.ts';
 import { outputLimit } from './request.ts';
 import { recoveryTable, type RecoveryAction } from './recovery.ts';
 import { specOf, type RunState } from './state.ts';
@@ -29,12 +31,20 @@ export function decideFailed(state: RunState, input: ModelFailed, kept: readonly
     const partial = kept.length > 0 ? [] : interruptedText(state, input.failure.partial_text);
     return behind(kept, endRun(now, 'interrupted', { ...end, before: [...partial, ...wishes.events], ...cost }));
   }
-  const move = input.timed_out === null ? nextMove(now, input) : ({ action: 'fail', site: null, retry_in: null } as const);
+  const move = input.timed_out === null ? nextMove(now, input) : fail;
   const events: EventBody[] = [errorEvent(now, input, move, paid), ...(move.action === 'remove_image' ? [imageRemoved(now, input)] : []), ...wishes.events];
   const after = lookAhead(now, events);
   if (move.action === 'fail') return behind([...kept, ...events], endRun(after, input.timed_out ?? reasonOf(now, input), end));
+  // The same request with another key is no other turn.
+  if (move.action === 'rotate_credential' && !wishes.pause) {
+    return behind([...kept, ...events], callModel(after, [], { unavailable: input.unavailable, elapsed_s: input.elapsed_s }));
+  }
   const closed = [...kept, ...events, turnEnd(after, input.elapsed_s)];
   if (wishes.pause) return pause(closed);
+  if (move.action === 'park') {
+    const wait_ms = Math.round((move.retry_in ?? 0) * 1000);
+    return behind(closed, park(lookAhead(after, [turnEnd(after, input.elapsed_s)]), [], { reason: move.waits_for ?? 'quota', until_s: input.now_s + wait_ms / 1000, wait_ms }));
+  }
   return { events: closed, effect: { type: 'hand_over', delay_ms: Math.round((move.retry_in ?? 0) * 1000) } };
 }
 
@@ -42,22 +52,38 @@ function behind(events: readonly EventBody[], decision: Decision): Decision {
   return { ...decision, events: [...events, ...decision.events] };
 }
 
-type Move = Pick<ErrorEvent, 'action' | 'site' | 'retry_in' | 'from_model' | 'to_model' | 'output_cap'>;
+type Move = Pick<ErrorEvent, 'action' | 'site' | 'retry_in' | 'from_model' | 'to_model' | 'output_cap' | 'feature'> & { readonly waits_for?: 'quota' | 'models' };
 
 const fail: Move = { action: 'fail', site: null, retry_in: null };
 
-/** First what this very failure calls for, then what its row of the table allows. */
+/**
+ * First what this very failure calls for, then what its row of the table allows: another key, the same model again, the next one of
+ * the chain; and where none of them is left that could be asked now, waiting without a worker.
+ */
 function nextMove(state: RunState, input: ModelFailed): Move {
-  const { error_type, retry_after_s } = input.failure;
+  const { failure } = input;
   const own = ownMove(state, input);
   if (own !== null) return own;
-  const row = recoveryTable[error_type];
-  const hop = row.fallback ? untried(state) : null;
+  const row = recoveryTable[failure.error_type];
   const spent = budgetSpent(state);
-  if (state.model_errors < row.same_model_retries && !spent) return backoff(state, retry_after_s, input.jitter);
-  if (hop !== null) return { action: 'fallback', site: 'fallback_model', retry_in: 0, from_model: modelName(state), to_model: hop };
-  if (row.same_model_retries > 0 && !spent) return backoff(state, retry_after_s, input.jitter);
-  return fail;
+  const again = backoff(state, failure.retry_after_s, input.jitter);
+  const retries = row.same_model_retries > 0 && !spent;
+  if (row.rotate && !spent && failure.other_key === true && !firstOfAKind(state, input)) return { action: 'rotate_credential', site: null, retry_in: 0 };
+  if (retries && state.model_errors < row.same_model_retries && again.action === 'backoff') return again;
+  const hop: Choice = row.fallback ? chooseHop(state, input.unavailable) : { type: 'none' };
+  const to = { from_model: modelName(state), to_model: hop.type === 'none' ? '' : specOf(state).chain.models[hop.position]?.name ?? '' };
+  if (hop.type === 'model') return { action: 'fallback', site: 'fallback_model', retry_in: 0, ...to };
+  if (retries) return again;
+  if (hop.type === 'wait') return { action: 'park', site: 'fallback_model', retry_in: hop.wait_ms / 1000, waits_for: hop.reason, ...to };
+  return row.park ? { action: 'park', site: null, retry_in: failure.retry_after_s ?? unsaidResetS } : fail;
+}
+
+/** Seconds. A provider that says neither when nor how long. */
+const unsaidResetS = 300;
+
+/** A burst is over soon: the first refusal for it is waited out, where that is not too long. */
+function firstOfAKind(state: RunState, { failure }: ModelFailed): boolean {
+  return failure.error_type === 'rate_limited' && state.model_errors === 0 && (failure.retry_after_s ?? 0) * 1000 <= longestWaitMs;
 }
 
 /** Null where the failure has no move of its own, or has used it up. Each of these is bounded, and changes the next request. */
@@ -84,6 +110,11 @@ function ownMove(state: RunState, input: ModelFailed): Move | null {
       if (!hasImages(state.transcript.messages)) return null;
       return { action: nextImageSide(state.image_side) === null ? 'remove_image' : 'shrink_image', site: 'image_too_large', retry_in: 0 };
     }
+    case 'feature_unsupported': {
+      const { feature } = input.failure;
+      const useful = feature !== undefined && !(state.dropped[modelName(state)] ?? []).includes(feature) && (feature !== 'images' || hasImages(state.transcript.messages));
+      return useful ? { action: 'drop_feature', site: null, retry_in: 0, feature } : null;
+    }
     default: return null;
   }
 }
@@ -107,17 +138,12 @@ function budgetSpent(state: RunState): boolean {
   return state.consecutive_errors >= state.limits.max_consecutive_errors;
 }
 
-/** `min(2^consecutive_errors, 60)` s with up to half of it again as jitter; what the provider asks for is a lower bound. */
+/** `min(2^consecutive_errors, 60)` s with up to half of it again as jitter; what the provider asks for is a lower bound. Too long to be a delay: a pause. */
 function backoff(state: RunState, retry_after_s: number | null, jitter: number): Move {
   const base = Math.min(2 ** (state.consecutive_errors + 1), maxBackoffS);
   const wait = Math.min(base * (1 + jitter / 2), maxBackoffS);
   const retry_in = Math.round(Math.max(wait, retry_after_s ?? 0) * 1000) / 1000;
-  return { action: 'backoff', site: null, retry_in };
-}
-
-function untried(state: RunState): string | null {
-  const next = specOf(state).chain.models.find((_, place) => place !== state.position && !state.tried.includes(place));
-  return next?.name ?? null;
+  return { action: retry_in * 1000 > longestWaitMs ? 'park' : 'backoff', site: null, retry_in };
 }
 
 function modelName(state: RunState): string {
@@ -125,7 +151,7 @@ function modelName(state: RunState): string {
 }
 
 /** Actions that change the request, or the model, do not use up the budget of consecutive errors; refusals for length do. */
-const free: readonly RecoveryAction[] = ['fallback', 'reask', 'continue_prompt', 'enlarge_output', 'shrink_image', 'remove_image'];
+const free: readonly RecoveryAction[] = ['fallback', 'park', 'reask', 'continue_prompt', 'enlarge_output', 'shrink_image', 'remove_image', 'drop_feature'];
 
 /** The cost of a reply that was kept stands on its own event. */
 function errorEvent(state: RunState, input: ModelFailed, move: Move, paid: boolean): EventBody {
@@ -134,9 +160,11 @@ function errorEvent(state: RunState, input: ModelFailed, move: Move, paid: boole
   const error_type = input.timed_out === null ? input.failure.error_type : 'timeout';
   const detail = input.timed_out === null ? input.failure.detail : `the ${input.timed_out === 'turn_timeout' ? 'turn' : 'run'} took longer than its limit ${input.timed_out}_s`;
   const raised = free.includes(move.action) ? state.consecutive_errors : state.consecutive_errors + 1;
+  const { waits_for: _, ...said } = move;
+  const { retry_after_s } = input.failure;
   return {
-    type: 'error', error_type, model: modelName(state), detail: detail.toWellFormed().slice(0, 2000).toWellFormed(), ...move,
-    consecutive_errors: raised, ...(usage === null || paid ? {} : { usage: { ...noUsage, ...usage } }),
+    type: 'error', error_type, model: modelName(state), detail: detail.toWellFormed().slice(0, 2000).toWellFormed(), ...said,
+    ...(retry_after_s === null ? {} : { retry_after: retry_after_s }), consecutive_errors: raised, ...(usage === null || paid ? {} : { usage: { ...noUsage, ...usage } }),
   };
 }
 

@@ -11,7 +11,7 @@ import { noJudgement, type Decision, type TurnInput } from './turn-input.ts';
 import { noUsage, type Usage } from './usage.ts';
 
 const claimed: TurnInput = {
-  type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, begun: [], judgement: noJudgement, history: null, tools: null, tool_problems: [], commands: [] };
+  type: 'turn_claimed', unavailable: [], room_ms: 0, now_s: 1000, worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, begun: [], judgement: noJudgement, history: null, tools: null, tool_problems: [], commands: [] };
 const ended: EventBody = { type: 'turn_end', duration: 1, usage: noUsage };
 const used = (over: Partial<Usage>): Usage => ({ ...noUsage, ...over });
 const add = (state: RunState, ...bodies: EventBody[]): RunState => bodies.reduce((now, body) => evolve(now, stamp(now, body, 1, now.epoch)), state);
@@ -20,7 +20,7 @@ const outcome = (decision: Decision): string => decision.events.flatMap((event) 
 
 /** A turn in which the model calls a tool and gets a result. */
 function toolTurn(state: RunState, name: string, input: Record<string, unknown>, result: { content?: string; is_error?: boolean } = {}): { state: RunState; decision: Decision } {
-  const asked = fold(state, decide(state, { type: 'model_replied', reply: reply({ calls: [{ provider_id: null, name, input, problem: null }] }), judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] }));
+  const asked = fold(state, decide(state, { type: 'model_replied', unavailable: [], now_s: 1000, reply: reply({ calls: [{ provider_id: null, name, input, problem: null }] }), judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] }));
   const results = asked.calls.map((call) => ({ tool_use_id: call.tool_use_id, content: 'r', is_error: false, duration: 0, ...result }));
   const decision = decide(asked, { type: 'tool_calls_settled', results, elapsed_s: 1, timed_out: null, commands: [] });
   return { state: fold(asked, decision), decision };
@@ -32,14 +32,14 @@ describe('at a limit', () => {
     const asked = decide(state, claimed);
     expect(asked.effect).toMatchObject({ type: 'summarise', max_output_tokens: 512, timeout_s: 30, purpose: { type: 'limit', reason: 'max_turns' } });
     const usage = used({ input_tokens: 7, output_tokens: 3 });
-    const decision = decide(fold(state, asked), { type: 'summarised', purpose: { type: 'limit', reason: 'max_turns' }, text: 'Half done.', usage, elapsed_s: 1, commands: [] });
+    const decision = decide(fold(state, asked), { type: 'summarised', unavailable: [], now_s: 1000, purpose: { type: 'limit', reason: 'max_turns' }, text: 'Half done.', usage, elapsed_s: 1, commands: [] });
     const over = fold(state, decision);
     expect(over).toMatchObject({ status: 'expired', stop_reason: 'max_turns', partial: { iterations: 1, summary: 'Half done.' }, usage: { input_tokens: 7, output_tokens: 3 } });
   });
 
   test('a summary that fails is written by the host', () => {
     const state = add(fixture({ limits: { max_turns: 1 } }), ended);
-    const decision = decide(state, { type: 'summarised', purpose: { type: 'limit', reason: 'max_turns' }, text: null, usage: null, elapsed_s: 1, commands: [] });
+    const decision = decide(state, { type: 'summarised', unavailable: [], now_s: 1000, purpose: { type: 'limit', reason: 'max_turns' }, text: null, usage: null, elapsed_s: 1, commands: [] });
     expect(fold(state, decision).partial?.summary).toContain('stopped by its limit max_turns after 1 turns');
   });
 
@@ -53,7 +53,7 @@ describe('at a limit', () => {
   test('a budget that a reply has used up runs none of its calls', () => {
     const state = fixture({ limits: { max_total_tokens: 10 } });
     const said = reply({ calls: [{ provider_id: null, name: 'write', input: {}, problem: null }], usage: used({ input_tokens: 20 }) });
-    const decision = decide(state, { type: 'model_replied', reply: said, judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] });
+    const decision = decide(state, { type: 'model_replied', unavailable: [], now_s: 1000, reply: said, judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] });
     expect(outcome(decision)).toBe('expired: token_budget');
     expect(decision.events.flatMap((event) => event.type === 'tool_result' ? [event.outcome] : [])).toEqual(['not_started']);
   });

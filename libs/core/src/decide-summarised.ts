@@ -21,7 +21,7 @@ export function decideSummarised(state: RunState, input: Summarised): Decision {
   }
   const events: EventBody[] = [...wishes.events, ...summaryEvents(state, input.purpose.site, input)];
   if (wishes.pause) return pause(events, input.elapsed_s);
-  const next = callModel(lookAhead(state, events), [], 'snip');
+  const next = callModel(lookAhead(state, events), [], { unavailable: input.unavailable, from: 'snip', elapsed_s: input.elapsed_s });
   return { ...next, events: [...events, ...next.events] };
 }
 

@@ -42,14 +42,14 @@ const pinned: EventBody = { type: 'tools_changed', tools: [tool('look'), tool('w
 const asked: EventBody[] = [running, pinned, turn()];
 
 const claimed = (over: Partial<TurnInput & { type: 'turn_claimed' }> = {}): TurnInput => ({
-  type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, judgement: noJudgement, history: null, begun: [], tools: null, tool_problems: [], commands: [], ...over });
+  type: 'turn_claimed', unavailable: [], room_ms: 0, now_s: 1000, worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, judgement: noJudgement, history: null, begun: [], tools: null, tool_problems: [], commands: [], ...over });
 const reply = (over: Partial<ModelReply> = {}): ModelReply => ({
   text: '', thinking: '', provider_data: null, calls: [], finish: 'stop', finish_raw: 'stop', usage: noUsage, ...over });
 const replied = (said: Partial<ModelReply>, commands: Command[] = []): TurnInput => ({
-  type: 'model_replied', reply: reply(said), judgement: noJudgement, shown_text: '', elapsed_s: 1, commands });
+  type: 'model_replied', unavailable: [], now_s: 1000, reply: reply(said), judgement: noJudgement, shown_text: '', elapsed_s: 1, commands });
 const call = (name: string, over: Partial<ReplyCall> = {}): ReplyCall => ({ provider_id: null, name, input: {}, problem: null, ...over });
 const failed = (error_type: ModelFailure['error_type'], over: Partial<TurnInput & { type: 'model_failed' }> = {}): TurnInput => ({
-  type: 'model_failed', failure: { error_type, detail: 'd', retry_after_s: null, partial_text: '', usage: null }, elapsed_s: 1, timed_out: null, jitter: 0, commands: [], ...over });
+  type: 'model_failed', unavailable: [], now_s: 1000, failure: { error_type, detail: 'd', retry_after_s: null, partial_text: '', usage: null }, elapsed_s: 1, timed_out: null, jitter: 0, commands: [], ...over });
 const settled = (ids: string[], over: Partial<TurnInput & { type: 'tool_calls_settled' }> = {}): TurnInput => ({
   type: 'tool_calls_settled', results: ids.map((tool_use_id) => ({ tool_use_id, content: 'r', is_error: false, duration: 0 })), elapsed_s: 1, timed_out: null, commands: [], ...over });
 
@@ -58,7 +58,7 @@ const types = (decision: Decision): string[] => decision.events.map((event) => e
 function end(decision: Decision): string {
   if (decision.effect.type === 'summarise' && decision.effect.purpose.type === 'limit') {
     const { purpose } = decision.effect;
-    return end(when(reached, { type: 'summarised', purpose, text: 'what was done', usage: null, elapsed_s: 1, commands: [] }));
+    return end(when(reached, { type: 'summarised', unavailable: [], now_s: 1000, purpose, text: 'what was done', usage: null, elapsed_s: 1, commands: [] }));
   }
   const last = decision.events.at(-1);
   return last?.type === 'run_end' ? `${last.status}: ${last.stop_reason}` : `not ended: ${decision.effect.type}`;
@@ -371,6 +371,7 @@ describe('a failure', () => {
       expect(decision.events[0]).toMatchObject({ action: own[error_type] });
       expect(decision.effect).toEqual({ type: 'hand_over', delay_ms: 0 });
     } else if (row.same_model_retries > 0) expect(decision.effect).toEqual({ type: 'hand_over', delay_ms: 2000 });
+    else if (row.park) expect(decision.effect.type).toBe('pause');
     else expect(end(decision)).toBe(`failed: ${row.exhausted}`);
     const two = given({}, ['m1', 'm2'], ...asked, { type: 'model_request', model: 'm1', provider: 'p', chain: 'c', position: 0, canary: false, skipped: [], estimated_tokens: 1, message_count: 1 });
     if (error_type in own) return;

@@ -13,7 +13,7 @@ const unknown = (tool_use_id: string): SettledCall => ({ tool_use_id, content: '
 const fine = (tool_use_id: string): SettledCall => ({ tool_use_id, content: 'ok', is_error: false, duration: 0 });
 const settled = (results: SettledCall[], commands: Command[] = []): TurnInput => ({ type: 'tool_calls_settled', results, elapsed_s: 2, timed_out: null, commands });
 const claimed = (commands: Command[], begun: SettledCall[] = []): TurnInput => ({
-  type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, judgement: noJudgement, history: null, begun, tools: null, tool_problems: [], commands });
+  type: 'turn_claimed', unavailable: [], room_ms: 0, now_s: 1000, worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, judgement: noJudgement, history: null, begun, tools: null, tool_problems: [], commands });
 const word = (tool_use_id: string, outcome: 'happened' | 'did_not_happen' = 'happened', content?: string): Command => ({ type: 'outcome', tool_use_id, outcome, by: 'ann', ...(content === undefined ? {} : { content }) });
 const types = (decision: Decision): string[] => decision.events.map((event) => event.type === 'state_change' ? `${event.old}→${event.new} ${event.reason}` : event.type === 'tool_result' ? `${event.tool_use_id} ${event.outcome ?? 'ok'}` : event.type);
 const waiting = (ids = ['a', 'b']): RunState => fold(open, decide(open, settled([...ids.map(unknown), ...['a', 'b'].filter((id) => !ids.includes(id)).map(fine)])));

@@ -7,6 +7,7 @@ import type { ErrorType } from './error-type.ts';
 import type { Limits } from './limits.ts';
 import type { Attachment, Content, Message } from './message.ts';
 import type { RecoveryAction, RecoverySite } from './recovery.ts';
+import type { DroppableFeature } from './request.ts';
 import type { EndStatus, PauseReason, RunStatus, StopReason } from './stop-reason.ts';
 import type { Usage } from './usage.ts';
 
@@ -57,6 +58,8 @@ export interface StateChange {
   readonly reason: StopReason | PauseReason | 'claimed' | 'resumed';
   /** Seconds that a claim has used of a turn which a pause leaves open. */
   readonly active_s?: number;
+  /** ISO 8601: when a paused run goes on by itself. */
+  readonly resumes_at?: string;
   /** What a paused run waits for, where it waits for somebody's word. */
   readonly pending?: readonly PendingCall[];
 }
@@ -168,9 +171,13 @@ export interface ErrorEvent {
   readonly detail: string;
   /** Seconds until the next try, null when there is none. */
   readonly retry_in: number | null;
+  /** Seconds until it may be asked again, as the provider said. */
+  readonly retry_after?: number;
   readonly consecutive_errors: number;
   /** Of `clamp_output`: the most tokens that this model is asked for from now on. */
   readonly output_cap?: number;
+  /** Of `drop_feature`: what this model is asked without from now on. */
+  readonly feature?: DroppableFeature;
   readonly usage?: Usage;
 }
 

@@ -13,7 +13,7 @@ import { append } from './transcript.ts';
 type Reply = Extract<KeptMessage, { role: 'assistant' }>;
 
 /** An accepted reply: the models of the chain may be tried anew. */
-const accepted = { tried: [], model_errors: 0 } as const;
+const accepted = { tried: [], model_errors: 0, parks: 0 } as const;
 
 /** Text and thinking of one reply gather in one message; its calls follow. */
 export function replied(state: RunState, seq: number, part: { text: string } | { thinking: string; provider_data: unknown }): Partial<RunState> {
@@ -63,7 +63,7 @@ export function settled(state: RunState, event: ToolResult & { seq: number }): P
   const failure = event.is_error && event.outcome === undefined && call.invalid === null && !isPolling(state, call.tool_name);
   return {
     ...intoTranscript(state, calls), ...(happened ? { consecutive_errors: 0 } : {}),
-    ...(failure ? { error_prints: rememberError(state, errorFingerprint(`tool ${call.tool_name}`, event.content)) } : {}),
+    ...(failure ? { tool_errors: state.tool_errors + 1, error_prints: rememberError(state, errorFingerprint(`tool ${call.tool_name}`, event.content)) } : {}),
   };
 }
 

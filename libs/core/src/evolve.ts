@@ -39,8 +39,8 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
     case 'state_change': return moved(state, event);
     case 'turn_start': return { turn_number: event.attempt === 1 ? state.turn_number + 1 : state.turn_number, attempt: event.attempt, turn_open: true };
     case 'model_request': return {
-      model: event.model, position: event.position, tried: state.tried.includes(event.position) ? state.tried : [...state.tried, event.position],
-      estimated_tokens: event.estimated_tokens, compact_next: null };
+      model: event.model, position: event.position, model_errors: event.position === state.position ? state.model_errors : 0, tried: state.tried.includes(event.position) ? state.tried : [...state.tried, event.position],
+      estimated_tokens: event.estimated_tokens, compact_next: null, left_first_model: state.left_first_model || event.position > 0 };
     case 'assistant_text': return event.is_final ? { ...replied(state, event.seq, { text: event.content }), ...spent(state, event.usage) } : {};
     case 'assistant_thinking': return replied(state, event.seq, { thinking: event.content, provider_data: event.provider_data ?? null });
     case 'tool_use': return { ...called(state, event), ...spent(state, event.usage) };
@@ -91,6 +91,8 @@ function moved(state: RunState, event: StateChange & { ts: number }): Partial<Ru
     active_s: state.active_s + (event.active_s ?? 0),
     started_at: state.started_at ?? (event.new === 'running' ? event.ts : null),
     pause_reason: event.new === 'paused' ? (event.reason as PauseReason) : null,
+    resumes_at: event.new === 'paused' ? event.resumes_at ?? null : null,
+    parks: state.parks + (event.resumes_at === undefined ? 0 : 1),
     pending: event.new === 'paused' ? event.pending ?? [] : [],
     stop_reason: isEnded(event.new) ? (event.reason as RunState['stop_reason']) : null,
   };
@@ -133,7 +135,8 @@ function failed(state: RunState, event: ErrorEvent & { seq: number }): Partial<R
   const sameModel = event.action === 'backoff' || event.action === 'fail';
   return {
     consecutive_errors: event.consecutive_errors,
-    model_errors: event.action === 'fallback' ? 0 : state.model_errors + (sameModel ? 1 : 0),
+    errors_by_type: { ...state.errors_by_type, [event.error_type]: (state.errors_by_type[event.error_type] ?? 0) + 1 },
+    model_errors: anew.includes(event.action) ? 0 : state.model_errors + (sameModel ? 1 : 0),
     recoveries: event.site === null ? state.recoveries : counted(state, event.site),
     turn_usage: event.usage === undefined ? state.turn_usage : addUsage(state.turn_usage, asWaste(event.usage)),
     error_prints: rememberError(state, errorFingerprint(event.error_type, event.detail)),
@@ -144,6 +147,9 @@ function failed(state: RunState, event: ErrorEvent & { seq: number }): Partial<R
   };
 }
 
+/** Another model, another key, or time that a provider asked for. */
+const anew: readonly string[] = ['fallback', 'rotate_credential', 'park'];
+
 /** What the recovery itself changes. */
 function recovered(state: RunState, event: ErrorEvent & { seq: number }): Partial<RunState> {
   switch (event.action) {
@@ -153,10 +159,11 @@ function recovered(state: RunState, event: ErrorEvent & { seq: number }): Partia
       continuations: state.continuations + 1 };
     case 'shrink_image': return { image_side: nextImageSide(state.image_side) };
     case 'clamp_output': return event.output_cap === undefined ? {} : { output_caps: { ...state.output_caps, [event.model]: event.output_cap } };
+    case 'drop_feature': return event.feature === undefined ? {} : { dropped: { ...state.dropped, [event.model]: [...state.dropped[event.model] ?? [], event.feature] } };
     case 'enlarge_output': return { output_room: state.output_room * 2, continuations: state.continuations + 1 };
     case 'reactive_compact': return { compact_next: 'reactive', reactive_tried: true };
     case 'aggressive_snip': return { compact_next: 'aggressive', reactive_tried: false };
-    case 'fallback': {
+    case 'fallback': case 'park': {
       const to = state.spec?.chain.models.findIndex((model) => model.name === event.to_model) ?? -1;
       return { position: to < 0 ? state.position : to };
     }

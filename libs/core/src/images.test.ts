@@ -36,7 +36,7 @@ test('C45: a refusal for size makes them smaller twice, then takes them out', ()
   const actions: string[] = [];
   for (let time = 0; time < 4; time++) {
     const failure = { error_type: 'image_too_large', detail: 'too large', retry_after_s: null, partial_text: '', usage: null } as const;
-    const decision = decide(state, { type: 'model_failed', failure, elapsed_s: 1, timed_out: null, jitter: 0, commands: [] });
+    const decision = decide(state, { type: 'model_failed', unavailable: [], now_s: 0, failure, elapsed_s: 1, timed_out: null, jitter: 0, commands: [] });
     actions.push(...decision.events.flatMap((event) => event.type === 'error' ? [event.action] : []));
     state = fold(state, decision);
     state = fold(state, { events: [{ type: 'turn_start', attempt: 1, worker: 'w' }], effect: { type: 'pause' } });
@@ -52,7 +52,7 @@ test('count as tokens only for a model that is shown them, and prove nothing abo
     events: [...Array.from({ length: 5 }, (_, index) => use(`c${index}`)), ...Array.from({ length: 5 }, (_, index) => result(`c${index}`, [attached(`i${index}`, 10)]))] });
   expect(estimateTokens(seeing, 'm1') - estimateTokens({ ...seeing, spec: { ...specOf(seeing), chain: { name: 'c', models: [blind!] } } }, 'm1')).toBe(5 * 768);
   const asked = fold(seeing, { events: [{ type: 'model_request', model: 'm1', provider: 'p', chain: 'c', position: 0, canary: false, skipped: [], estimated_tokens: estimateTokens(seeing, 'm1'), message_count: 7 }], effect: { type: 'pause' } });
-  const decision = decide(asked, { type: 'model_replied', reply: reply({ text: 'seen', usage: { ...noUsage, input_tokens: 150 } }), judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] });
+  const decision = decide(asked, { type: 'model_replied', unavailable: [], now_s: 0, reply: reply({ text: 'seen', usage: { ...noUsage, input_tokens: 150 } }), judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] });
   expect(decision.events.map(({ type }) => type)).not.toContain('context_truncated');
 });
 

@@ -1,10 +1,11 @@
 export { assertNever, InvariantBroken } from './assert-never.ts';
-export type { AgentSpec, ChainSpec, EffectClass, HookDecision, HookSpec, ModelSpec, OnUnknown, ParallelClass, ToolDefinition, ValidatorSpec } from './agent-spec.ts';
+export type { AgentSpec, CanaryArm, CanaryPin, ChainSpec, EffectClass, HookDecision, HookSpec, ModelSpec, OnUnknown, ParallelClass, ToolDefinition, ValidatorSpec } from './agent-spec.ts';
 export { canonicalJson } from './canonical-json.ts';
 export { decodeEvent, encodeEvent, restoreState, stamp, stateChanges, type StateChanges, type StateFields } from './codec.ts';
 export { wishesOf, type Command, type CommandType, type OutcomeCommand, type Wishes } from './command.ts';
 export { actionPrompt, parseAction, type Action } from './action.ts';
 export { compactionLevels } from './compaction.ts';
+export { candidates } from './choose-model.ts';
 export { joinPieces } from './continuation.ts';
 export { decide } from './decide.ts';
 export { answerIn, answerOf } from './decide-answer.ts';
@@ -22,15 +23,16 @@ export { forAnotherRun } from './history.ts';
 export { isImage, withoutImages } from './images.ts';
 export type { AssistantMessage, Attachment, Content, ContentPart, HostNote, KeptMessage, Message, MessageToolCall, ToolImage, Transcript } from './message.ts';
 export { recoveryActions, recoverySites, recoveryTable, type Recovery, type RecoveryAction, type RecoverySite } from './recovery.ts';
-export { estimateTokens, modelRequest, type ModelRequest } from './request.ts';
+export { droppableFeatures, estimateTokens, modelRequest, type DroppableFeature, type ModelRequest } from './request.ts';
 export { initialState, specOf, type OpenCall, type RunError, type RunState } from './state.ts';
 export {
   isEnded, mayMove, pauseReasons, runStatuses, statusOfStopReason, stopReasons, type EndStatus, type PauseReason, type RunStatus, type StopReason,
 } from './stop-reason.ts';
-export { idempotencyKey, ledgerVerdict, planGroups, type LedgerEntry } from './tool-call.ts';
+export { planGroups } from './plan-groups.ts';
+export { idempotencyKey, ledgerVerdict, type LedgerEntry } from './tool-call.ts';
 export {
   noJudgement, type Decision, type Effect, type Judgement, type ModelFailed, type ModelFailure, type ModelReplied, type ModelReply, type ReplyCall,
-  type SettledCall, type Summarised, type SummaryPurpose, type TimeLimit, type ToolCallsSettled, type TurnClaimed, type TurnInput,
+  type SettledCall, type Summarised, type SummaryPurpose, type TimeLimit, type ToolCallsSettled, type TurnClaimed, type TurnInput, type Unavailable,
 } from './turn-input.ts';
 export { addUsage, asWaste, noUsage, type Usage } from './usage.ts';
 export { capText, utf8Length, wellFormed, type Capped } from './well-formed.ts';

@@ -61,6 +61,10 @@ const happening = fc.record({
   settled: fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }),
   unknown: fc.integer({ min: 0, max: 4 }).map((n) => n === 0),
   content: text,
+  away: fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: fc.uniqueArray(fc.record({
+    model: fc.constantFrom('m1', 'm2'), why: fc.constantFrom('breaker_open' as const, 'credential_benched' as const, 'model_benched' as const),
+    wait: fc.option(fc.integer({ min: 0, max: 5000 }).map((seconds) => ({ until_s: 1000 + seconds, wait_ms: seconds * 1000 }))) }), { selector: ({ model: name }) => name }) }),
+  waits: fc.record({ room_ms: fc.constantFrom(0, 0, 0, 500, 90_000), wait_ms: fc.constantFrom(0, 0, 0, 700), retry_after_s: fc.constantFrom(null, null, 5, 3600), other_key: fc.boolean(), feature: fc.constantFrom(null, 'images' as const, 'stream_options' as const) }),
   timedOut: seldom(30, fc.constantFrom('turn_timeout' as const, 'session_timeout' as const)),
 });
 type Happening = typeof happening extends fc.Arbitrary<infer T> ? T : never;
@@ -97,7 +101,7 @@ function play(course: readonly Happening[]): RunEvent[] {
 
 function claimed(state: RunState, now: Happening): TurnInput {
   return {
-    type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, tools: state.tools === null ? tools : null, tool_problems: [],
+    type: 'turn_claimed', unavailable: now.away, room_ms: now.waits.room_ms, now_s: 1000, worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: now.waits.wait_ms, tools: state.tools === null ? tools : null, tool_problems: [],
     begun: results(state, now), judgement: noJudgement, history: null, commands: [],
   };
 }
@@ -108,19 +112,19 @@ function results(state: RunState, now: Happening) {
 }
 
 function answer(state: RunState, decision: Decision, now: Happening): TurnInput {
-  if (decision.effect.type === 'summarise') return { type: 'summarised', purpose: decision.effect.purpose, text: now.crash ? null : now.content, usage: null, elapsed_s: 1, commands: [] };
+  if (decision.effect.type === 'summarise') return { type: 'summarised', unavailable: now.away, now_s: 1000, purpose: decision.effect.purpose, text: now.crash ? null : now.content, usage: null, elapsed_s: 1, commands: [] };
   if (decision.effect.type === 'settle_tool_calls') return { type: 'tool_calls_settled', results: results(state, now), elapsed_s: 1, timed_out: now.timedOut, commands: [] };
   if (now.fails !== null || now.timedOut !== null) {
-    const failure = { error_type: now.fails ?? 'timeout', detail: now.content, retry_after_s: null, partial_text: now.reply.text, usage: noUsage };
-    return { type: 'model_failed', failure, elapsed_s: 1, timed_out: now.timedOut, jitter: 0.5, commands: [] };
+    const failure = { error_type: now.fails ?? 'timeout', detail: now.content, retry_after_s: now.waits.retry_after_s, other_key: now.waits.other_key, ...(now.waits.feature === null ? {} : { feature: now.waits.feature }), partial_text: now.reply.text, usage: noUsage };
+    return { type: 'model_failed', unavailable: now.away, now_s: 1000, failure, elapsed_s: 1, timed_out: now.timedOut, jitter: 0.5, commands: [] };
   }
   const reply = { ...now.reply, provider_data: now.reply.thinking.length > 3 ? { signature: now.reply.thinking.length } : null, finish: now.reply.length ? 'length' as const : 'stop' as const, finish_raw: 'x', usage: noUsage };
-  return { type: 'model_replied', reply, judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] };
+  return { type: 'model_replied', unavailable: now.away, now_s: 1000, reply, judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] };
 }
 
 function checkEffect(state: RunState, { effect }: Decision): void {
   if (effect.type === 'end_run') expect(state.ended_at).not.toBeNull();
-  if (effect.type === 'pause') expect(state.status).toBe('paused');
+  if (effect.type === 'pause') expect([state.status, state.resumes_at !== null]).toEqual(['paused', effect.delay_ms !== undefined]);
   if (effect.type === 'settle_tool_calls') expect(state.calls.some((each) => !each.settled)).toBe(true);
   if (effect.type === 'call_model') checkRequest(state);
 }

@@ -12,7 +12,7 @@ import { noJudgement, type ModelReply } from './turn-input.ts';
 const signed = { signature: 'sigA', blocks: [{ type: 'thinking', length: 2 }] };
 
 function replied(state: RunState, said: Partial<ModelReply>): RunState {
-  return fold(state, decide(state, { type: 'model_replied', reply: reply(said), judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] }));
+  return fold(state, decide(state, { type: 'model_replied', unavailable: [], now_s: 1000, reply: reply(said), judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] }));
 }
 
 const call = { provider_id: 'c', name: 'look', input: {}, problem: null };

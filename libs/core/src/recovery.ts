@@ -21,21 +21,25 @@ export interface Recovery {
   readonly same_model_retries: number;
   /** Whether another model of the chain may do better. */
   readonly fallback: boolean;
+  /** Whether another key of the same model may do better. */
+  readonly rotate: boolean;
+  /** Whether waiting for the provider's reset mends it, when nothing else does. */
+  readonly park: boolean;
   /** What the run ends with when there is nothing left to try. */
   readonly exhausted: StopReason;
 }
 
-const transient: Recovery = { same_model_retries: 2, fallback: true, exhausted: 'max_consecutive_errors' };
-const elsewhere: Recovery = { same_model_retries: 0, fallback: true, exhausted: 'irrecoverable_error' };
-const hopeless: Recovery = { same_model_retries: 0, fallback: false, exhausted: 'irrecoverable_error' };
+const transient: Recovery = { same_model_retries: 2, fallback: true, rotate: false, park: false, exhausted: 'max_consecutive_errors' };
+const elsewhere: Recovery = { same_model_retries: 0, fallback: true, rotate: false, park: false, exhausted: 'irrecoverable_error' };
+const hopeless: Recovery = { same_model_retries: 0, fallback: false, rotate: false, park: false, exhausted: 'irrecoverable_error' };
 
 export const recoveryTable: Readonly<Record<ErrorType, Recovery>> = {
   aborted: hopeless,
-  auth_invalid: { ...elsewhere, exhausted: 'model_unavailable' },
+  auth_invalid: { ...elsewhere, rotate: true, exhausted: 'model_unavailable' },
   access_denied: { ...elsewhere, exhausted: 'model_unavailable' },
-  billing_exhausted: { ...elsewhere, exhausted: 'model_unavailable' },
-  quota_window: { ...elsewhere, exhausted: 'model_unavailable' },
-  rate_limited: transient,
+  billing_exhausted: { ...elsewhere, rotate: true, exhausted: 'model_unavailable' },
+  quota_window: { ...elsewhere, rotate: true, park: true, exhausted: 'model_unavailable' },
+  rate_limited: { ...transient, rotate: true },
   overloaded: transient,
   server_error: transient,
   timeout: transient,

@@ -11,6 +11,10 @@ import type { Message } from './message.ts';
 import { specOf, type RunState } from './state.ts';
 import { utf8Length } from './well-formed.ts';
 
+/** What a request can be sent without: pictures (notes stand in their places), and the wish to be told the usage while streaming. */
+export const droppableFeatures = ['images', 'stream_options'] as const;
+export type DroppableFeature = (typeof droppableFeatures)[number];
+
 export interface ModelRequest {
   /** Its `max_output_tokens` is what this request asks for. */
   readonly model: ModelSpec;
@@ -20,16 +24,19 @@ export interface ModelRequest {
   readonly tools: readonly ToolDefinition[];
   /** Pixels of an image's longer side at most; null or absent = as it is. */
   readonly image_side?: number | null;
+  /** What this model has refused before. */
+  readonly without?: readonly DroppableFeature[];
 }
 
 export function modelRequest(state: RunState, model: ModelSpec): ModelRequest {
   const { protocol } = specOf(state);
   const messages = sendable(state.transcript.messages);
+  const without = state.dropped[model.name] ?? [];
   return {
-    model: { ...model, max_output_tokens: outputLimit(state, model) }, system: systemText(state),
+    model: { ...model, max_output_tokens: outputLimit(state, model), supports_images: model.supports_images && !without.includes('images') }, system: systemText(state),
     messages: protocol === 'json_action' ? messages.map(asText) : messages,
     tools: protocol === 'native' && model.supports_tools ? state.tools ?? [] : [],
-    image_side: state.image_side,
+    image_side: state.image_side, ...(without.length === 0 ? {} : { without }),
   };
 }
 
@@ -94,7 +101,7 @@ export function estimateTokens(state: RunState, model: string): number {
 /** What of an estimate is images: a guess, since providers count them by their size. None for a model that is shown none. */
 export function imageTokens(state: RunState, model: string): number {
   const sees = specOf(state).chain.models.some(({ name, supports_images }) => name === model && supports_images);
-  if (!sees) return 0;
+  if (!sees || state.dropped[model]?.includes('images') === true) return 0;
   const bytes = state.transcript.messages.reduce((sum, message) => sum + imageCount(message) * imageBytes, 0);
   return Math.ceil(bytes / 4 * (state.calibration[model] ?? 1));
 }

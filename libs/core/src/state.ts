@@ -9,6 +9,7 @@ import type { Check, PendingCall } from './events.ts';
 import { errorWindowTurns } from './fingerprint.ts';
 import { defaultLimits, type Limits } from './limits.ts';
 import type { KeptMessage, ToolImage, Transcript } from './message.ts';
+import type { DroppableFeature } from './request.ts';
 import type { PauseReason, RunStatus, StopReason } from './stop-reason.ts';
 import { noUsage, type Usage } from './usage.ts';
 
@@ -67,6 +68,10 @@ export interface RunState {
   readonly status: RunStatus;
   readonly stop_reason: StopReason | null;
   readonly pause_reason: PauseReason | null;
+  /** ISO 8601: when a paused run goes on by itself. */
+  readonly resumes_at: string | null;
+  /** How often it has waited for a provider since the last accepted reply. */
+  readonly parks: number;
   /** Calls that a paused run waits for somebody's word on. */
   readonly pending: readonly PendingCall[];
   readonly answer: string | null;
@@ -95,6 +100,8 @@ export interface RunState {
   readonly output_room: number;
   /** By model: the most tokens that it may be asked for, since it has refused more. */
   readonly output_caps: Readonly<Record<string, number>>;
+  /** By model: what requests are sent without, since it has refused it. */
+  readonly dropped: Readonly<Record<string, readonly DroppableFeature[]>>;
   readonly extra_turns: number;
   /** Rounds of feedback so far; never reset. */
   readonly retries: number;
@@ -133,6 +140,12 @@ export interface RunState {
   /** Seconds inside claims. */
   readonly active_s: number;
   readonly recoveries: Readonly<Record<string, number>>;
+  /** Another than the chain's first model has been asked: the first failed, or was not there to be asked. */
+  readonly left_first_model: boolean;
+  /** Failed model calls so far, by error type. */
+  readonly errors_by_type: Readonly<Partial<Record<ErrorType, number>>>;
+  /** Calls that a tool answered with an error. */
+  readonly tool_errors: number;
   /** Call ids that compaction has removed from the transcript: never reused. */
   readonly retired_ids: readonly string[];
   readonly transcript: Transcript;
@@ -142,12 +155,12 @@ export const initialState: RunState = {
   fold_version: 1, last_seq: 0, last_ts: 0, epoch: 0,
   run_id: '', session_id: '', parent_run_id: null, forked_from: null, tenant: '', agent: '', agent_version: '', spec: null,
   limits: defaultLimits, metadata: {}, tags: [], priority: 50, run_at: null, created_at: 0, started_at: null, ended_at: null,
-  status: 'queued', stop_reason: null, pause_reason: null, pending: [], answer: null, output: null, checks: [], partial: null, error: null,
+  status: 'queued', stop_reason: null, pause_reason: null, resumes_at: null, parks: 0, pending: [], answer: null, output: null, checks: [], partial: null, error: null,
   tools: null, turn_number: 0, attempt: 0, turn_open: false, calls: [], waiting_messages: [], candidate: null,
-  pieces: '', continuations: 0, output_room: 1, output_caps: {}, extra_turns: 0, retries: 0, call_prints: [], loop_noted: false, error_prints: [],
+  pieces: '', continuations: 0, output_room: 1, output_caps: {}, dropped: {}, extra_turns: 0, retries: 0, call_prints: [], loop_noted: false, error_prints: [],
   compact_next: null, reactive_tried: false, calibration: {}, image_side: null, history_from: null, estimated_tokens: 0,
   tool_calls: 0, invalid_calls: 0, reasks: 0, consecutive_errors: 0, model_errors: 0, position: 0, tried: [], model: null,
-  usage: noUsage, turn_usage: noUsage, active_s: 0, recoveries: {}, retired_ids: [], transcript: { generation: 1, messages: [] },
+  usage: noUsage, turn_usage: noUsage, active_s: 0, recoveries: {}, left_first_model: false, errors_by_type: {}, tool_errors: 0, retired_ids: [], transcript: { generation: 1, messages: [] },
 };
 
 /** The agent a run was made by. Throws before `run_created`. */

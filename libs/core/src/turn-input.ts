@@ -7,6 +7,7 @@ import type { Command } from './command.ts';
 import type { ErrorType } from './error-type.ts';
 import type { CompactionSite, EventBody, UnusualOutcome } from './events.ts';
 import type { Attachment, Message } from './message.ts';
+import type { DroppableFeature } from './request.ts';
 import type { StopReason } from './stop-reason.ts';
 import type { Usage } from './usage.ts';
 
@@ -60,6 +61,19 @@ export interface ModelFailure {
   readonly usage: Usage | null;
   /** Of `output_cap_invalid`: the tokens that a reply may have, where the provider said. */
   readonly output_cap?: number;
+  /** Of `feature_unsupported`: what the request can do without. */
+  readonly feature?: DroppableFeature;
+  /** Another key of the same model is free. */
+  readonly other_key?: boolean;
+}
+
+/** A model that is not to be asked now. */
+export interface Unavailable {
+  /** The name in the configuration. */
+  readonly model: string;
+  readonly why: 'breaker_open' | 'credential_benched' | 'model_benched';
+  /** When it may be asked again, epoch seconds, and how long that is from now; null: waiting does not help, so it is the last to be asked. */
+  readonly wait: { readonly until_s: number; readonly wait_ms: number } | null;
 }
 
 /** How one call came out. */
@@ -77,7 +91,14 @@ export interface SettledCall {
 
 interface Told { readonly commands: readonly Command[] }
 
-export interface TurnClaimed extends Told {
+/** What is known of the models that may be asked. */
+interface ModelsTold extends Told {
+  readonly unavailable: readonly Unavailable[];
+  /** Epoch seconds. */
+  readonly now_s: number;
+}
+
+export interface TurnClaimed extends ModelsTold {
   readonly type: 'turn_claimed';
   readonly worker: string;
   /** Deliveries in a row, this one included, that ended in neither hand-over nor hand-back. */
@@ -96,11 +117,13 @@ export interface TurnClaimed extends Told {
   readonly history: { readonly from_run_id: string; readonly messages: readonly Message[] } | null;
   /** Of the answer that was there when the run was paused. */
   readonly judgement: Judgement;
+  /** Until the rates of the model that is asked next have room for it, ms; 0 = now. */
+  readonly room_ms: number;
   /** What could not be asked for tools. */
   readonly tool_problems: readonly string[];
 }
 
-export interface ModelReplied extends Told {
+export interface ModelReplied extends ModelsTold {
   readonly type: 'model_replied';
   readonly reply: ModelReply;
   /** Of a reply that is text alone. */
@@ -111,7 +134,7 @@ export interface ModelReplied extends Told {
   readonly elapsed_s: number;
 }
 
-export interface ModelFailed extends Told {
+export interface ModelFailed extends ModelsTold {
   readonly type: 'model_failed';
   readonly failure: ModelFailure;
   readonly elapsed_s: number;
@@ -132,7 +155,7 @@ export interface ToolCallsSettled extends Told {
 export type TimeLimit = 'turn_timeout' | 'session_timeout';
 
 /** What came of a summary: text, or null where the model failed or nobody was asked. */
-export interface Summarised extends Told {
+export interface Summarised extends ModelsTold {
   readonly type: 'summarised';
   readonly purpose: SummaryPurpose;
   readonly text: string | null;
@@ -151,7 +174,8 @@ export type Effect =
   | { readonly type: 'summarise'; readonly purpose: SummaryPurpose; readonly model: ModelSpec; readonly messages: readonly Message[]; readonly max_output_tokens: number; readonly timeout_s: number }
   | { readonly type: 'settle_tool_calls' }
   | { readonly type: 'hand_over'; readonly delay_ms: number }
-  | { readonly type: 'pause' }
+  /** `delay_ms`: when the run wakes by itself; absent where somebody has to wake it. */
+  | { readonly type: 'pause'; readonly delay_ms?: number }
   | { readonly type: 'end_run' };
 
 export interface Decision {

@@ -1,30 +1,41 @@
 /**
  * Asks a model for one reply, showing its text as it comes.
  */
-import { modelRequest, noJudgement, type Effect, type ModelSpec, type TurnInput } from '@treadle/core';
+import { modelRequest, noJudgement, specOf, type Effect, type ModelSpec, type TurnInput } from '@treadle/core';
 import type { TurnDeps, TurnTimer } from './execute-turn.ts';
 import type { RunHold } from './hold.ts';
 import { withImages } from './load-images.ts';
-import type { ModelOutcome } from './ports/model-gateway.ts';
+import type { ModelOutcome, Permit } from './ports/model-gateway.ts';
 
-export interface ModelTurn { readonly hold: RunHold; readonly model: ModelSpec; readonly timer: TurnTimer }
+export interface ModelTurn {
+  readonly hold: RunHold;
+  readonly model: ModelSpec;
+  readonly timer: TurnTimer;
+  /** Leave to ask, where it was given for this very model. */
+  readonly permit: Permit | null;
+}
 
 /** What came of it, as the next input of `decide`. Never throws for what a model does. */
-export async function callModel(deps: TurnDeps, { hold, model, timer }: ModelTurn): Promise<TurnInput> {
+export async function callModel(deps: TurnDeps, { hold, model, timer, permit }: ModelTurn): Promise<TurnInput> {
   const text = deps.increments.open(hold);
   try {
     const request = await withImages(deps.archive, hold.claim.run_id, modelRequest(hold.state, model));
-    const outcome = await deps.models.call({ request, signal: hold.signal, onText: (increment) => text.add(increment) }).catch(brokenGateway);
+    const outcome = await deps.models.call({ request, signal: hold.signal, onText: (increment) => text.add(increment), ...(permit === null ? {} : { permit }) }).catch(brokenGateway);
     const shown_text = await text.close();
     const elapsed_s = timer.elapsedS;
     if (outcome.type === 'replied' && hold.timedOut === null) {
-      return { type: 'model_replied', reply: outcome.reply, judgement: noJudgement, shown_text, elapsed_s, commands: [] };
+      return { type: 'model_replied', ...modelsTold(deps, hold), reply: outcome.reply, judgement: noJudgement, shown_text, elapsed_s, commands: [] };
     }
     const failure = outcome.type === 'failed' ? outcome.failure : lateReply(outcome.reply.text);
-    return { type: 'model_failed', failure, elapsed_s, timed_out: hold.timedOut, jitter: deps.random.jitter(), commands: [] };
+    return { type: 'model_failed', ...modelsTold(deps, hold), failure, elapsed_s, timed_out: hold.timedOut, jitter: deps.random.jitter(), commands: [] };
   } finally {
     await text.close();
   }
+}
+
+/** What `decide` is told of the models that it may choose from. */
+export function modelsTold({ models, clock }: Pick<TurnDeps, 'models' | 'clock'>, hold: RunHold) {
+  return { unavailable: models.unavailable(specOf(hold.state).chain.models), now_s: clock.nowMs() / 1000 };
 }
 
 export interface Summarising { readonly hold: RunHold; readonly effect: Extract<Effect, { type: 'summarise' }>; readonly timer: TurnTimer }
@@ -45,7 +56,7 @@ export async function summarise(deps: TurnDeps, { hold, effect, timer }: Summari
     const request = { model, system: '', messages: effect.messages, tools: [] };
     const outcome = await deps.models.call({ request, signal: ended.signal, onText: () => undefined }).catch(brokenGateway);
     const [text, usage] = outcome.type === 'replied' ? [outcome.reply.text, outcome.reply.usage] : [null, outcome.failure.usage];
-    return { ...done, text, usage, elapsed_s: timer.elapsedS };
+    return { ...done, ...modelsTold(deps, hold), text, usage, elapsed_s: timer.elapsedS };
   } finally {
     clearTimeout(bound);
     hold.signal.removeEventListener('abort', onAbort);

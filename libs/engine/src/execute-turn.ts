@@ -7,15 +7,15 @@
  * E4  Any delivery at any time is harmless and makes progress: what is there is read from the claim, never remembered.
  * E5  Nothing here sleeps to wait: a wait is a commit that ends the delivery.
  */
-import { answerIn, answerOf, asked, assertNever, decide, initialState, interpreted, noJudgement, restoreState, specOf, turnTimeoutOf, type Decision, type Judgement, type Message, type RunState, type ToolCallsSettled, type TurnInput } from '@treadle/core';
+import { answerIn, answerOf, asked, assertNever, candidates, decide, estimateTokens, initialState, interpreted, noJudgement, restoreState, specOf, turnTimeoutOf, type Decision, type Judgement, type Message, type RunState, type ToolCallsSettled, type TurnInput } from '@treadle/core';
 import { putOffUntilArchived, type ArchiveFirst } from './archive-first.ts';
-import { callModel, summarise } from './call-model.ts';
+import { callModel, modelsTold, summarise } from './call-model.ts';
 import type { HeldRuns } from './held-runs.ts';
 import { RunHold, type HoldDeps } from './hold.ts';
 import type { IncrementWriter } from './increments.ts';
 import type { AnswerJudge } from './ports/answer-judge.ts';
 import type { Archive } from './ports/archive.ts';
-import type { ModelGateway } from './ports/model-gateway.ts';
+import type { Admission, ModelGateway, Permit } from './ports/model-gateway.ts';
 import { StoreAway, type Claimed } from './ports/run-store.ts';
 import type { ToolRunner } from './ports/tool-runner.ts';
 import { ToolCalls } from './settle-tool-calls.ts';
@@ -68,6 +68,7 @@ export async function executeTurn(deps: TurnDeps, job: { readonly run_id: string
     throw error;
   } finally {
     timer?.stop();
+    hold.permit?.release();
     deps.held.quarantine.leave(hold.hold);
     deps.held.delete(hold.hold);
     lease.removeEventListener('abort', onLease);
@@ -92,7 +93,12 @@ async function handBackSoon(deps: TurnDeps, hold: RunHold): Promise<void> {
 
 const handBackMs = 2000;
 
-interface Held { readonly hold: RunHold; readonly claimed: Claimed }
+interface Held {
+  readonly hold: RunHold;
+  readonly claimed: Claimed;
+  /** Leave to ask a model, until it is used. */
+  permit: Permit | null;
+}
 
 async function take(deps: TurnDeps, job: { readonly run_id: string; readonly n: number }): Promise<Held | null> {
   const claim_id = deps.random.uuid();
@@ -106,7 +112,7 @@ async function take(deps: TurnDeps, job: { readonly run_id: string; readonly n: 
   const state = claimed.stored === null ? warm?.state : restoreState(initialState, claimed.stored);
   if (state === undefined) throw new Error(`the store says that the held state of ${job.run_id} is current, but none is held`);
   const claim = { run_id: job.run_id, n: job.n, epoch: claimed.epoch, claim_id };
-  return { hold: new RunHold(deps, { claim, state, inbox: claimed.inbox, inbox_in: claimed.inbox_in, ledger: claimed.ledger }), claimed };
+  return { hold: new RunHold(deps, { claim, state, inbox: claimed.inbox, inbox_in: claimed.inbox_in, ledger: claimed.ledger }), claimed, permit: null };
 }
 
 async function loop(deps: TurnDeps, held: Held, timer: TurnTimer): Promise<TurnOutcome> {
@@ -126,7 +132,7 @@ async function loop(deps: TurnDeps, held: Held, timer: TurnTimer): Promise<TurnO
     const written = await hold.decided(decision, calls.ledgerFor(decision, input));
     if (written === 'fenced') return 'left';
     if (written === 'inbox_changed') continue;
-    const next = await perform(deps, { hold, decision, timer, calls });
+    const next = await perform(deps, { held, decision, timer, calls });
     if (next === null) return 'done';
     input = next;
   }
@@ -142,24 +148,43 @@ async function leave(deps: TurnDeps, hold: RunHold): Promise<TurnOutcome> {
   return 'left';
 }
 
-async function claimedInput(deps: TurnDeps, { hold, claimed }: Held, calls: ToolCalls): Promise<TurnInput> {
+async function claimedInput(deps: TurnDeps, held: Held, calls: ToolCalls): Promise<TurnInput> {
+  const { hold, claimed } = held;
   const pinned = hold.state.tools !== null || specOf(hold.state).tools.length === 0;
   const catalogue = pinned ? null : await deps.tools.catalogue(specOf(hold.state));
   const from = hold.state.turn_number === 0 && hold.state.history_from === null ? claimed.session_last : null;
+  const { unavailable, room_ms, permit } = await admitted(deps, held);
+  held.permit = permit;
   return {
-    type: 'turn_claimed', worker: deps.worker, history: from === null ? null : { from_run_id: from, messages: await deps.history(from) }, deliveries: claimed.deliveries, poison_limit: deps.limits.poison, nudges: claimed.nudges,
+    type: 'turn_claimed', ...modelsTold(deps, hold), unavailable, room_ms, worker: deps.worker, history: from === null ? null : { from_run_id: from, messages: await deps.history(from) }, deliveries: claimed.deliveries, poison_limit: deps.limits.poison, nudges: claimed.nudges,
     nudge_limit: deps.limits.nudges, wait_ms: claimed.wait_ms, begun: calls.begunEarlier(),
     judgement: hold.state.candidate === null ? noJudgement : judge(deps, hold.state, answerIn(hold.state, hold.state.candidate)), tools: catalogue?.tools ?? null, tool_problems: catalogue?.problems ?? [], commands: [],
   };
 }
 
-interface Performing { readonly hold: RunHold; readonly decision: Decision; readonly timer: TurnTimer; readonly calls: ToolCalls }
+/** A turn that will ask a model, and no other, finds out whom it may ask. */
+async function admitted(deps: TurnDeps, { hold, claimed }: Held): Promise<Admission> {
+  const { state } = hold;
+  const waits = claimed.wait_ms > 0 || (state.status === 'paused' && state.resumes_at === null);
+  const answered = state.calls.length > 0 || (state.candidate !== null && !state.turn_open);
+  const models = candidates(state);
+  const [first] = models;
+  if (waits || answered || first === undefined) return { unavailable: deps.models.unavailable(models), room_ms: 0, permit: null };
+  return deps.models.admit({ run_id: state.run_id, models, tokens: estimateTokens(state, first.name) + first.max_output_tokens });
+}
+
+interface Performing { readonly held: Held; readonly decision: Decision; readonly timer: TurnTimer; readonly calls: ToolCalls }
 
 /** Carries out the one effect of a committed decision; null when it was the last. */
-async function perform(deps: TurnDeps, { hold, decision, timer, calls }: Performing): Promise<TurnInput | null> {
+async function perform(deps: TurnDeps, { held, decision, timer, calls }: Performing): Promise<TurnInput | null> {
+  const { hold } = held;
   const { effect } = decision;
   switch (effect.type) {
-    case 'call_model': return asJudged(deps, hold.state, await callModel(deps, { hold, model: effect.model, timer }));
+    case 'call_model': {
+      const permit = held.permit?.model === effect.model.name ? held.permit : null;
+      if (permit !== null) held.permit = null;
+      return asJudged(deps, hold.state, await callModel(deps, { hold, model: effect.model, timer, permit }));
+    }
     case 'summarise': return summarise(deps, { hold, effect, timer });
     case 'settle_tool_calls': {
       const putOff = calls.running ? null : await putOffUntilArchived(deps, hold);

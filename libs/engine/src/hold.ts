@@ -187,7 +187,7 @@ function nextOf({ effect }: Decision): Next {
     case 'summarise':
     case 'settle_tool_calls': return { type: 'keep' };
     case 'hand_over': return effect.delay_ms > 0 ? { type: 'wait', delay_ms: effect.delay_ms } : { type: 'job' };
-    case 'pause': return { type: 'pause' };
+    case 'pause': return effect.delay_ms === undefined ? { type: 'pause' } : { type: 'wait', delay_ms: effect.delay_ms };
     case 'end_run': return { type: 'end' };
   }
 }

@@ -9,7 +9,7 @@ export function runView(state: RunState, archived_seq: number): RunView {
   return {
     id: state.run_id, session_id: state.session_id, parent_run_id: state.parent_run_id, forked_from: state.forked_from,
     agent: state.agent, agent_version: state.agent_version, chain: specOf(state).chain.name,
-    status: state.status, stop_reason: state.stop_reason, pause_reason: state.pause_reason, resumes_at: null,
+    status: state.status, stop_reason: state.stop_reason, pause_reason: state.pause_reason, resumes_at: state.resumes_at,
     answer: state.answer, output: state.output, checks: state.checks, turn_number: state.turn_number, tool_calls: state.tool_calls,
     usage: state.usage, model: state.model, recoveries: state.recoveries, pending: state.pending,
     partial: state.partial, error: state.error, limits: state.limits, metadata: state.metadata, tags: state.tags,

@@ -66,7 +66,7 @@ export class ToolCalls {
     // What is archived first is begun in a commit of its own, afterwards.
     if (decision.effect.type !== 'settle_tool_calls' || this.#deps.archiveFirst !== undefined || this.#stillRunning(decision)) return settles;
     const { after } = this.#hold.stamped(decision.events);
-    const group = planGroups(after.calls.filter((call) => !call.settled))[0] ?? [];
+    const group = planGroups(after.calls.filter((call) => !call.settled), after.tools ?? [])[0] ?? [];
     const merge = input.type === 'tool_calls_settled';
     return [...settles, ...this.#begins(group).filter((write) => merge || write.entry.effect !== 'once')];
   }
@@ -74,7 +74,7 @@ export class ToolCalls {
   /** Runs until at least one call of the current group has its result. */
   async settle(): Promise<TurnInput> {
     if (this.#running.size === 0) {
-      const group = planGroups(this.#open())[0] ?? [];
+      const group = planGroups(this.#open(), this.#hold.state.tools ?? [])[0] ?? [];
       const own = this.#begins(group);
       if (own.length > 0 && !this.#hold.signal.aborted && (await this.#hold.begin(own)) !== 'committed') return this.#settled([]);
       await this.#hold.confirm();

@@ -1,28 +1,46 @@
 /**
- * The gateway of the models: finds the provider and the connection of a request's model, puts the watchdogs round the call,
- * and names what came out. Promises M1 to M4 of the port.
+ * The gateway of the models: finds the provider and the connection of a request's model, chooses a key, puts the watchdogs round the
+ * call, names what came out, and charges it to the model and the key. Promises M1 to M5 of the port.
  *
  * Owns: the connections kept alive by its own fetch, until `close`. Nothing of one call outlives it.
  */
+import { randomUUID } from 'node:crypto';
 import type { ErrorType, ModelFailure, ModelSpec, Usage } from '@treadle/core';
-import type { Clock, ModelCall, ModelGateway, ModelOutcome } from '@treadle/engine';
+import type { Clock, ModelCall, ModelFleet, ModelGateway, ModelOutcome, OpenBreaker, Rates } from '@treadle/engine';
 import { redact, secretsOf } from './failure/redact.ts';
+import type { BreakerOptions, OnTransition } from './health/breakers.ts';
+import { noRates, type CredentialStrategy } from './health/credentials.ts';
+import { ModelHealth, type HeldPermit } from './health/model-health.ts';
 import { createHttpFetch } from './http/http-fetch.ts';
 import { withSmallerImages } from './shrink-images.ts';
 import type { ModelConnection, Provider, ProviderFailure, ProviderOutcome, ProviderRegistry, Served } from './provider.ts';
 import { builtInProviders } from './providers/registry.ts';
 import { createWatch, verdictText, type Verdict } from './watch.ts';
 
+/** How a model is reached, and with which keys; `api_key` is the only one where there is no pool. */
+export interface PooledConnection extends ModelConnection {
+  /** Part of what makes a key the same key. */
+  readonly provider?: string;
+  readonly credentials?: readonly string[];
+  readonly credential_strategy?: CredentialStrategy;
+  /** Of each key, for the whole fleet. */
+  readonly rates?: Rates;
+}
+
 export interface ModelGatewayOptions {
   /** By the model's configured name (`ModelSpec.name`). */
-  readonly connections: Readonly<Record<string, ModelConnection>>;
+  readonly connections: Readonly<Record<string, PooledConnection>>;
+  /** What the processes know together. Default: this one alone. */
+  readonly fleet?: ModelFleet;
+  readonly breakers?: Partial<BreakerOptions>;
+  readonly onTransition?: OnTransition;
   /** US dollars per million tokens, by the model's configured name; default: free. */
   readonly prices?: Readonly<Record<string, ModelPrice>>;
   /** Default: all that are built in. */
   readonly providers?: ProviderRegistry;
   /** Must honour the signal and cover reading the body with it. Default: one over `node:http` with kept-alive connections. */
   readonly fetch?: typeof fetch;
-  /** For Retry-After dates; default the machine's clock. */
+  /** The fleet's clock; default the machine's. */
   readonly clock?: Pick<Clock, 'nowMs'>;
 }
 
@@ -31,6 +49,9 @@ export interface ModelPrice { readonly input_per_mtok: number; readonly output_p
 export interface ClosableModelGateway extends ModelGateway {
   /** What a model's server says of it, within a few seconds: for those who set things up. */
   served(model: Pick<ModelSpec, 'name' | 'provider' | 'model'>): Promise<Served>;
+  /** Tells the fleet what was seen here, and learns what it knows: once a second or so. Never throws. */
+  exchange(): Promise<void>;
+  openBreakers(): readonly OpenBreaker[];
   /** Lets go of idle connections. Calls in flight go on. */
   close(): void;
 }
@@ -41,12 +62,33 @@ export function createModelGateway(options: ModelGatewayOptions): ClosableModelG
   const fetch = options.fetch ?? http.fetch;
   const nowMs = options.clock === undefined ? () => Date.now() : options.clock.nowMs.bind(options.clock);
 
-  async function route(call: ModelCall): Promise<ModelOutcome> {
+  const health = healthOf(options, nowMs);
+
+  async function call(asked: ModelCall): Promise<ModelOutcome> {
+    const { name } = asked.request.model;
+    const permit = await permitFor(asked);
+    if (!('settle' in permit)) return permit;
+    const outcome = await route(asked, permit).catch((error: unknown) => { permit.release(); throw error; });
+    permit.settle(outcome);
+    return outcome.type === 'failed' && health.otherKey(name) ? { ...outcome, failure: { ...outcome.failure, other_key: true } } : outcome;
+  }
+
+  /** What the rates have no room for fails as if the provider had said so, without asking it. */
+  async function permitFor({ request, permit }: ModelCall): Promise<HeldPermit | ModelOutcome> {
+    if (permit !== undefined && 'settle' in permit) return permit as HeldPermit;
+    const granted = await health.grant(request.model.name, '', request.model.max_output_tokens + JSON.stringify(request.messages).length / 4);
+    if (granted.type === 'granted') return granted.permit;
+    const { type, failure: full } = failed('rate_limited', `the rates configured for a key of the model "${request.model.name}" have no room now`);
+    return { type, failure: { ...full, retry_after_s: granted.wait_ms / 1000 } };
+  }
+
+  async function route(call: ModelCall, { credential }: HeldPermit): Promise<ModelOutcome> {
     const { name, provider: providerName } = call.request.model;
-    const connection = Object.hasOwn(options.connections, name) ? options.connections[name] : undefined;
-    if (connection === undefined) return failed('model_not_found', `no connection is configured for the model "${name}"`);
+    const pooled = Object.hasOwn(options.connections, name) ? options.connections[name] : undefined;
+    if (pooled === undefined) return failed('model_not_found', `no connection is configured for the model "${name}"`);
     const provider = Object.hasOwn(providers, providerName) ? providers[providerName] : undefined;
     if (provider === undefined) return failed('model_not_found', `the model "${name}" names the provider "${providerName}", which is not there`);
+    const connection = withKey(pooled, credential.key);
     return priced(await watched(call, connection, provider), options.prices?.[name]);
   }
 
@@ -76,7 +118,8 @@ export function createModelGateway(options: ModelGatewayOptions): ClosableModelG
   }
 
   async function served({ name, provider, model }: Pick<ModelSpec, 'name' | 'provider' | 'model'>): Promise<Served> {
-    const connection = Object.hasOwn(options.connections, name) ? options.connections[name] : undefined;
+    const pooled = Object.hasOwn(options.connections, name) ? options.connections[name] : undefined;
+    const connection = pooled === undefined ? undefined : withKey(pooled, pooled.api_key ?? pooled.credentials?.[0]);
     const asked = Object.hasOwn(providers, provider) ? providers[provider] : undefined;
     if (connection === undefined || asked?.served === undefined) return { type: 'untold' };
     const answer = await asked.served({ model, connection, fetch, nowMs, signal: AbortSignal.timeout(servedTimeoutMs) });
@@ -84,7 +127,25 @@ export function createModelGateway(options: ModelGatewayOptions): ClosableModelG
     return { type: 'failed', failure: { ...answer.failure, detail: redact(answer.failure.detail, secretsOf(connection)) } };
   }
 
-  return { call: route, served, close: http.close };
+  return {
+    call, served, admit: (asking) => health.admit(asking), unavailable: (models) => health.unavailable(models), exchange: () => health.exchange(),
+    openBreakers: () => health.openBreakers(),
+    close: () => { health.close(); http.close(); },
+  };
+}
+
+function healthOf(options: ModelGatewayOptions, nowMs: () => number): ModelHealth {
+  return new ModelHealth({
+    fleet: options.fleet, nowMs, uuid: randomUUID, breakers: options.breakers, onTransition: options.onTransition,
+    models: Object.entries(options.connections).map(([name, { base_url, provider = '', api_key, credentials, credential_strategy = 'fill_first', rates = noRates }]) => (
+      { name, provider, base_url, keys: credentials ?? (api_key === undefined ? [] : [api_key]), strategy: credential_strategy, rates })),
+  });
+}
+
+/** What a provider is given: one key, and of the others only enough to keep them out of what is said. */
+function withKey({ provider: _, credentials, credential_strategy: __, rates: ___, api_key, ...connection }: PooledConnection, key: string | undefined): ModelConnection {
+  const others = [...credentials ?? [], ...(api_key === undefined ? [] : [api_key])].filter((each) => each !== key);
+  return { ...connection, ...(key === undefined ? {} : { api_key: key }), ...(others.length === 0 ? {} : { other_keys: others }) };
 }
 
 const servedTimeoutMs = 5000;
@@ -114,11 +175,11 @@ function named(verdict: Verdict): ProviderFailure {
 
 function failure(cause: ProviderFailure, context: { readonly partial: string; readonly connection: ModelConnection }): ModelOutcome {
   const detail = redact(cause.detail, secretsOf(context.connection));
-  const { error_type, retry_after_s, usage, output_cap } = cause;
-  const failure: ModelFailure = { error_type, detail, retry_after_s, partial_text: context.partial, usage, ...(output_cap === undefined ? {} : { output_cap }) };
+  const { error_type, retry_after_s, usage, output_cap, feature } = cause;
+  const failure: ModelFailure = { error_type, detail, retry_after_s, partial_text: context.partial, usage, ...(output_cap === undefined ? {} : { output_cap }), ...(feature === undefined ? {} : { feature }) };
   return { type: 'failed', failure };
 }
 
-function failed(error_type: ErrorType, detail: string): ModelOutcome {
+function failed(error_type: ErrorType, detail: string): Extract<ModelOutcome, { type: 'failed' }> {
   return { type: 'failed', failure: { error_type, detail, retry_after_s: null, partial_text: '', usage: null } };
 }

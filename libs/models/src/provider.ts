@@ -8,13 +8,15 @@
  * P3  Never retries, sleeps or reads the environment; keeps nothing between calls.
  * P4  Calls `onText` with whole characters only, so that the increments put together are the reply's text.
  */
-import type { ErrorType, ModelReply, ModelRequest, Usage } from '@treadle/core';
+import type { DroppableFeature, ErrorType, ModelReply, ModelRequest, Usage } from '@treadle/core';
 
 /** Where a configured model is served, and how long it may take. Never part of a run's state. */
 export interface ModelConnection {
   readonly base_url: string;
   /** Sent as a bearer token, or in the header that the wire has for it. Never appears in a failure's detail. */
   readonly api_key?: string;
+  /** Never sent; they must not appear in a detail either. */
+  readonly other_keys?: readonly string[];
   /** Until the first sign of a reply; covers a cold load of the model. */
   readonly first_token_timeout_ms: number;
   /** Between two signs. Ollama is silent while the model writes a tool call, so this also bounds that. */
@@ -44,6 +46,8 @@ export interface ProviderFailure {
   readonly usage: Usage | null;
   /** See `ModelFailure`. */
   readonly output_cap?: number;
+  /** See `ModelFailure`. */
+  readonly feature?: DroppableFeature;
 }
 
 export type ProviderOutcome =

@@ -11,9 +11,10 @@ export type RedisClient = Redis | Cluster;
 /**
  * `command`: workers. Waits for Redis however long it takes, and sends unanswered commands again. BullMQ takes this kind.
  * `blocking`: readers that block for up to 5 s. An unanswered read fails when the connection is lost: its owner asks anew.
+ * `fleet`: what a worker would rather not know than wait for. Fails within a second, and sends nothing late or again.
  * `api`: fails within about 2 s, so that a request can be answered; such a command may still happen (see `not_after_ms`).
  */
-export type ConnectionRole = 'command' | 'blocking' | 'api';
+export type ConnectionRole = 'command' | 'blocking' | 'api' | 'fleet';
 
 /** A dead peer that sends no reset is noticed after this long; more than the longest block of any reader. */
 const silenceMs = 15_000;
@@ -22,6 +23,7 @@ const byRole = {
   command: { maxRetriesPerRequest: null, socketTimeout: silenceMs },
   blocking: { maxRetriesPerRequest: 0, socketTimeout: silenceMs },
   api: { maxRetriesPerRequest: 0, enableOfflineQueue: false, commandTimeout: 2000, socketTimeout: 3000, autoResendUnfulfilledCommands: false },
+  fleet: { maxRetriesPerRequest: 0, enableOfflineQueue: false, commandTimeout: 1000, socketTimeout: 3000, autoResendUnfulfilledCommands: false },
 } satisfies Record<ConnectionRole, RedisOptions>;
 
 /**
@@ -33,6 +35,7 @@ const inCluster = {
   command: { maxRedirections: Infinity },
   blocking: failing,
   api: failing,
+  fleet: failing,
 } satisfies Record<ConnectionRole, ClusterOptions>;
 
 /** Growing pauses of at most 2 s. */

@@ -31,8 +31,8 @@ describe('connections', () => {
     });
   });
 
-  test('the API’s fails fast while Redis is away, and works again afterwards', async () => {
-    const redis = connectRedis(server.url, { role: 'api' });
+  test.each(['api', 'fleet'] as const)('of the role %s fail fast while Redis is away, and work again afterwards', async (role) => {
+    const redis = connectRedis(server.url, { role });
     await vi.waitFor(async () => { await redis.ping(); });
     await server.kill();
     const before = performance.now();

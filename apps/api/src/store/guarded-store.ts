@@ -4,7 +4,7 @@
  * 1. No call takes longer than `callTimeoutMs`, nor than what is left of the request's budget.
  * 2. A call that is given up after it was made counts as sent; one for which no time is left is not made.
  */
-import type { Archive, RunDirectory } from '@treadle/engine';
+import type { Archive, ModelFleet, RunDirectory } from '@treadle/engine';
 import { ArchiveUnavailable, StoreUnavailable, storeUnavailable } from './unavailable.ts';
 
 export interface GuardOptions {
@@ -14,11 +14,13 @@ export interface GuardOptions {
   readonly budgetMs?: number;
 }
 
-/** Throws `StoreUnavailable` for whatever means that the store is away; other errors as they are. */
-export function guardedStore(store: RunDirectory, options: GuardOptions): RunDirectory {
+/** A call that throws `StoreUnavailable` for whatever means that the store is away; other errors as they are. */
+type Bounded = <T>(call: () => Promise<T>) => Promise<T>;
+
+function boundedBy(options: GuardOptions): Bounded {
   const endMs = options.budgetMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + options.budgetMs;
 
-  async function bounded<T>(call: () => Promise<T>): Promise<T> {
+  return async (call) => {
     const leftMs = Math.min(options.callTimeoutMs, endMs - performance.now());
     if (leftMs <= 0) throw new StoreUnavailable('no time was left to ask the store', { sent: false });
     try {
@@ -26,8 +28,11 @@ export function guardedStore(store: RunDirectory, options: GuardOptions): RunDir
     } catch (error) {
       throw storeUnavailable(error) ?? error;
     }
-  }
+  };
+}
 
+export function guardedStore(store: RunDirectory, options: GuardOptions): RunDirectory {
+  const bounded = boundedBy(options);
   return {
     create: (run) => bounded(() => store.create(run)),
     command: (command) => bounded(() => store.command(command)),
@@ -42,6 +47,19 @@ export function guardedStore(store: RunDirectory, options: GuardOptions): RunDir
     remove: (run) => bounded(() => store.remove(run)),
     removed: (run_id) => bounded(() => store.removed(run_id)),
     now: () => bounded(() => store.now()),
+  };
+}
+
+type OpenedByPeople = Pick<ModelFleet, 'exchange' | 'open' | 'close' | 'unbench'>;
+
+/** The fleet lies in the same store. */
+export function guardedFleet(fleet: OpenedByPeople, options: GuardOptions): OpenedByPeople {
+  const bounded = boundedBy(options);
+  return {
+    exchange: (seen) => bounded(() => fleet.exchange(seen)),
+    open: (breaker) => bounded(() => fleet.open(breaker)),
+    close: (breaker_id, probe_token) => bounded(() => fleet.close(breaker_id, probe_token)),
+    unbench: (target) => bounded(() => fleet.unbench(target)),
   };
 }
 

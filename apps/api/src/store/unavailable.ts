@@ -2,6 +2,7 @@
  * What the API needs to know when something behind it is away: whether a command may still have happened.
  * Adapters throw whatever their client library throws; the words of those errors are known here and nowhere else.
  */
+import { StoreAway } from '@treadle/engine';
 
 /** The store did not answer. `sent` says whether the command had left this process: then its outcome is unknown. */
 export class StoreUnavailable extends Error {
@@ -47,7 +48,7 @@ export function isSent(error: unknown): boolean {
 export function storeUnavailable(error: unknown): StoreUnavailable | null {
   if (error instanceof StoreUnavailable) return error;
   const text = textOf(error);
-  const known = refused.test(text) || [...beforeSending, ...afterSending].some((form) => form.test(text));
+  const known = error instanceof StoreAway || refused.test(text) || [...beforeSending, ...afterSending].some((form) => form.test(text));
   return known ? new StoreUnavailable('the store did not answer', { sent: isSent(error), cause: error }) : null;
 }
 

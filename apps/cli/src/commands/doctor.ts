@@ -82,7 +82,7 @@ async function checkArchive({ settings }: Setup): Promise<Finding[]> {
 }
 
 async function checkModels({ config }: Setup): Promise<Finding[]> {
-  const connections = Object.entries(modelConnections(config)).map(([name, { api_key, ...connection }]) => [name, { ...connection, ...(api_key === null ? {} : { api_key }), total_timeout_ms: 5000 }]);
+  const connections = Object.entries(modelConnections(config)).map(([name, connection]) => [name, { ...connection, total_timeout_ms: 5000 }]);
   const gateway = createModelGateway({ connections: Object.fromEntries(connections) as ModelGatewayOptions['connections'] });
   try {
     return await Promise.all(Object.entries(config.models).map(async ([name, model]): Promise<Finding> => {

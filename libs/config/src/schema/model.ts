@@ -1,6 +1,5 @@
 /** One entry of `models`: a provider's model and how it is reached. */
 import { z } from 'zod';
-import { later, notSupportedYet } from './later.ts';
 import { timeoutMs } from './names.ts';
 
 export const providers = ['ollama', 'openai', 'anthropic', 'scripted'] as const;
@@ -14,7 +13,7 @@ export const defaultBaseUrls: Readonly<Record<(typeof providers)[number], string
 
 const httpUrl = z.string().refine((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), 'expected an http or https URL');
 
-const noRates = { requests_per_minute: null, tokens_per_minute: null, in_flight: null };
+const rate = z.int().min(1).max(1_000_000_000).nullable().default(null);
 
 const perMtok = z.number().min(0).max(1_000_000).default(0);
 
@@ -30,16 +29,36 @@ export const modelSchema = z.strictObject({
   max_output_tokens: z.int().min(1).max(1_000_000).default(1024),
   supports_tools: z.boolean().default(true),
   supports_images: z.boolean().default(false),
-  credentials: z.array(z.string().min(1)).max(1, `several credentials are ${notSupportedYet}`).default([]),
-  credential_strategy: later('fill_first'),
-  rates: later({}, noRates),
+  /** Keys: with several, one that is refused or has no quota left gives way to the next. */
+  credentials: z.array(z.string().min(1)).max(50, 'expected at most 50').refine((keys) => new Set(keys).size === keys.length, 'expected each key once').default([]),
+  credential_strategy: z.enum(['fill_first', 'round_robin'], 'expected fill_first or round_robin').default('fill_first'),
+  /** Of each credential, for all workers together; null = no bound. */
+  rates: z.strictObject({ requests_per_minute: rate, tokens_per_minute: rate, in_flight: rate }).prefault({}),
   /** US dollars per million tokens. */
   price: z.strictObject({ input_per_mtok: perMtok, output_per_mtok: perMtok }).prefault({}),
   first_token_timeout_ms: timeoutMs.default(60_000),
   idle_timeout_ms: timeoutMs.default(30_000),
 }).transform((model) => ({ ...model, base_url: model.base_url ?? defaultBaseUrls[model.provider] }));
 
+/** Percent of new runs, rising from 0: where a new model stands last in the chain, as a fallback. */
+const stages = z.array(z.int().min(0).max(100)).min(2, 'expected 0 and at least one stage more').max(20)
+  .refine((given) => given[0] === 0 && given.every((stage, index) => index === 0 || stage > (given[index - 1] ?? 0)), 'expected percentages that begin with 0 and rise, such as [0, 5, 25, 50, 100]');
+
+/** The trial of a new model; see docs/canary.md. */
+const canarySchema = z.strictObject({
+  model: z.string(),
+  stages: stages.default([0, 5, 25, 50, 100]),
+  /** Ended runs of the canary before it goes on to the next stage. */
+  min_runs: z.int().min(1).max(500).default(50),
+  bounds: z.strictObject({
+    /** Difference of rates: 0.02 = two points. */
+    error_rate_delta: z.number().min(0).lt(1).default(0.02),
+    latency_ratio: z.number().min(1).max(1000).default(1.5),
+    cost_ratio: z.number().min(1).max(1000).default(2),
+  }).prefault({}),
+});
+
 export const chainSchema = z.strictObject({
   models: z.array(z.string()).min(1, 'expected at least one model'),
-  canary: later(null),
+  canary: canarySchema.nullish(),
 });

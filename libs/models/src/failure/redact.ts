@@ -6,7 +6,7 @@ const longestDetail = 1000;
 
 /** What must never be shown of a connection. */
 export function secretsOf(connection: ModelConnection): readonly string[] {
-  const secrets = connection.api_key === undefined ? [] : [connection.api_key];
+  const secrets = [...connection.other_keys ?? [], ...(connection.api_key === undefined ? [] : [connection.api_key])];
   const url = URL.parse(connection.base_url);
   if (url !== null && url.password !== '') secrets.push(url.password, safeDecode(url.password));
   return secrets.filter((secret) => secret.length > 0);

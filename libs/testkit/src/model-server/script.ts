@@ -8,7 +8,7 @@
  * 3  A request that the strict validator refuses gets 400, uses up nothing and is a violation.
  * 4  A request beyond the script gets 500 and is a violation, unless `whenUsedUp` is `done`.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { deliver } from './deliver.ts';
 import type { ChatBody, Dialect, DialectName } from './dialects/index.ts';
 import { refusal, text, type ScriptedReply } from './replies.ts';
@@ -37,7 +37,7 @@ export interface RecordedRequest {
 }
 
 /** A list of replies, or a function of the request for scripts without end. */
-export type ModelScript = readonly ScriptedReply[] | ((request: ChatBody, index: number, dialect: DialectName) => ScriptedReply);
+export type ModelScript = readonly ScriptedReply[] | ((request: ChatBody, index: number, dialect: DialectName, headers: IncomingHttpHeaders) => ScriptedReply);
 
 export interface ScriptOptions {
   readonly script?: ModelScript;
@@ -74,9 +74,9 @@ export function playScript(options: ScriptOptions): ScriptPlayer {
   const waiting: { count: number; resolve: (request: RecordedRequest) => void }[] = [];
   let closing = false;
 
-  function next(body: ChatBody, index: number, dialect: Dialect): ScriptedReply | null {
+  function next(body: ChatBody, index: number, { dialect, headers }: { readonly dialect: Dialect; readonly headers: IncomingHttpHeaders }): ScriptedReply | null {
     try {
-      const reply = take(body, index, dialect.name);
+      const reply = take(body, { index, dialect: dialect.name, headers });
       if (reply === null) violations.push(`request ${index} is beyond the script`);
       return reply;
     } catch (error) {
@@ -92,7 +92,7 @@ export function playScript(options: ScriptOptions): ScriptPlayer {
     const index = requests.length;
     const refused = options.strict === false && body !== null ? [] : problemsOf(body, bytes, dialect);
     violations.push(...refused.map((problem) => `request ${index}: ${problem}`));
-    const reply = body === null || refused.length > 0 ? null : next(body, index, dialect);
+    const reply = body === null || refused.length > 0 ? null : next(body, index, { dialect, headers: request.headers });
     const ended = endOf(response, () => closing || reply?.type === 'cut').finally(() => { parallel.now -= 1; });
     requests.push({
       index, dialect: dialect.name, at_ms: Date.now(), headers: request.headers, port: request.socket.remotePort, body, rawBody: bytes.toString(), refused, reply, ended,
@@ -130,8 +130,8 @@ function positionOf({ script = [], whenUsedUp }: ScriptOptions) {
   const list: ScriptedReply[] = typeof script === 'function' ? [] : [...script];
   let used = 0;
   return {
-    take: (body: ChatBody, index: number, dialect: DialectName): ScriptedReply | null => {
-      if (typeof script === 'function') return script(body, index, dialect);
+    take: (body: ChatBody, { index, dialect, headers }: { readonly index: number; readonly dialect: DialectName; readonly headers: IncomingHttpHeaders }): ScriptedReply | null => {
+      if (typeof script === 'function') return script(body, index, dialect, headers);
       const entry = list[used];
       if (entry !== undefined) used += 1;
       return entry ?? (whenUsedUp === 'done' ? text('done') : null);

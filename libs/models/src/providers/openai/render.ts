@@ -38,7 +38,8 @@ export interface OpenaiRequest {
   readonly tools?: readonly OpenaiTool[];
   readonly stream: true;
   /** Else no server says what a streamed reply has cost. */
-  readonly stream_options: { readonly include_usage: true };
+  /** Absent where the server has refused it: the reply then has no usage. */
+  readonly stream_options?: { readonly include_usage: true };
   readonly max_tokens?: number;
   readonly max_completion_tokens?: number;
 }
@@ -48,13 +49,13 @@ const longestId = 40;
 
 /** `newNames`: the vendor's own newer models take `max_completion_tokens` only; most servers that imitate it, `max_tokens` only. */
 export function render(request: ModelRequest, newNames: boolean): OpenaiRequest {
-  const { model, system, messages, tools } = request;
+  const { model, system, messages, tools, without } = request;
   const how = { names: wireNames(tools), images: model.supports_images };
   return {
     model: model.model,
     messages: [...(system.trim() === '' ? [] : [{ role: 'system' as const, content: system }]), ...renderAll(messages, how)],
     ...(tools.length === 0 ? {} : { tools: tools.map(renderTool) }),
-    stream: true, stream_options: { include_usage: true },
+    stream: true, ...(without?.includes('stream_options') === true ? {} : { stream_options: { include_usage: true } }),
     ...(newNames ? { max_completion_tokens: model.max_output_tokens } : { max_tokens: model.max_output_tokens }),
   };
 }

@@ -1,0 +1,162 @@
+/** What one process makes of its calls' outcomes, alone. What a fleet makes of them is tested with the fleet. */
+import type { ErrorType, ModelFailure } from '@treadle/core';
+import type { ModelOutcome } from '@treadle/engine';
+import { describe, expect, test } from 'vitest';
+import { ModelHealth, type HeldPermit, type ModelHealthOptions, type Reached } from './model-health.ts';
+import { meteredBy } from './targets.ts';
+import { noRates } from './credentials.ts';
+
+const model = (name: string, over: Partial<Reached> = {}): Reached => ({ name, provider: 'openai', base_url: `http://${name}.example/v1`, keys: [], strategy: 'fill_first', rates: noRates, ...over });
+const failed = (error_type: ErrorType, retry_after_s: number | null = null): ModelOutcome => ({ type: 'failed', failure: { error_type, retry_after_s, detail: '', partial_text: '', usage: null } satisfies ModelFailure });
+const replied: ModelOutcome = { type: 'replied', reply: { text: 'hi', thinking: '', provider_data: null, calls: [], finish: 'stop', finish_raw: 'stop', usage: { input_tokens: 1, output_tokens: 1, cached_tokens: 0, wasted_tokens: 0, cost_usd: 0 } } };
+const empty: ModelOutcome = { type: 'replied', reply: { ...replied.reply, text: ' ' } };
+
+function world(models: readonly Reached[], over: Partial<ModelHealthOptions> = {}) {
+  let now = 1_700_000_000_000;
+  let ids = 0;
+  const moves: string[] = [];
+  const health = new ModelHealth({
+    models, nowMs: () => now, uuid: () => `id-${++ids}`, breakers: { volume: 4, openMs: 1000 },
+    onTransition: ({ target, error_type }, to) => moves.push(`${target}:${error_type} ${to}`), ...over });
+  const specs = models.map(({ name }) => ({ name }) as never);
+  const ask = () => health.admit({ run_id: 'run_1', models: specs, tokens: 10 });
+  const call = async (outcome: ModelOutcome): Promise<HeldPermit> => {
+    const granted = await health.grant(models[0]!.name, '', 1);
+    const permit = ((await ask()).permit ?? (granted.type === 'granted' ? granted.permit : null)) as HeldPermit;
+    permit.settle(outcome);
+    // opossum counts in a later microtask.
+    await new Promise((resolve) => { setImmediate(resolve); });
+    return permit;
+  };
+  return { health, moves, ask, call, pass: (ms: number) => { now += ms; }, names: async () => { const { unavailable, permit } = await ask(); permit?.release(); return { away: unavailable.map(({ model: name, why, wait }) => [name, why, wait?.wait_ms ?? null]), asked: permit?.model ?? null }; } };
+}
+
+describe('a breaker', () => {
+  test('opens when its share of the outcomes is reached, and not below its volume', async () => {
+    const { call, names, moves } = world([model('a'), model('b')]);
+    for (let n = 0; n < 3; n++) await call(failed('server_error'));
+    expect(await names()).toEqual({ away: [], asked: 'a' });
+    await call(failed('server_error'));
+    expect(await names()).toEqual({ away: [['a', 'breaker_open', 1000]], asked: 'b' });
+    expect(moves).toEqual(['model:a:server_error open']);
+  });
+
+  test('stays closed while most calls go well', async () => {
+    const { call, names } = world([model('a')]);
+    for (let n = 0; n < 10; n++) {
+      await call(failed('overloaded'));
+      for (let ok = 0; ok < 3; ok++) await call(replied);
+    }
+    expect((await names()).away).toEqual([]);
+  });
+
+  test.each(Object.entries(meteredBy).filter(([, scope]) => scope === null).map(([type]) => type as ErrorType))('is not fed with %s', async (type) => {
+    const { health, call } = world([model('a')]);
+    for (let n = 0; n < 20; n++) await call(failed(type));
+    expect(health.openBreakers()).toEqual([]);
+  });
+
+  test.each([['timeout', 'host:a.example'], ['connect_failed', 'host:a.example'], ['server_error', 'model:a'], ['tool_call_malformed', 'model:a']] as const)('of %s is one of %s', async (type, target) => {
+    const { health, call } = world([model('a')]);
+    for (let n = 0; n < 4; n++) await call(failed(type));
+    expect(health.openBreakers()).toMatchObject([{ id: `${target}:${type}`, target, error_type: type }]);
+  });
+
+  test('counts empty replies', async () => {
+    const { health, call } = world([model('a')]);
+    for (let n = 0; n < 4; n++) await call(empty);
+    expect(health.openBreakers()).toMatchObject([{ id: 'model:a:empty_response' }]);
+  });
+
+  test('of a host is open for every model that is served there', async () => {
+    const { call, names } = world([model('a', { base_url: 'http://one.example' }), model('b', { base_url: 'http://one.example/other' }), model('c')]);
+    for (let n = 0; n < 4; n++) await call(failed('connect_failed'));
+    expect(await names()).toEqual({ away: [['a', 'breaker_open', 1000], ['b', 'breaker_open', 1000]], asked: 'c' });
+  });
+
+  test('lets one probe through when its time has come, and closes when that goes well', async () => {
+    const { ask, call, names, pass, moves } = world([model('a'), model('b')]);
+    for (let n = 0; n < 4; n++) await call(failed('server_error'));
+    pass(1001);
+    const probe = (await ask()).permit as HeldPermit;
+    expect(probe.model).toBe('a');
+    for (let n = 0; n < 50; n++) expect((await names()).asked).toBe('b');
+    probe.settle(replied);
+    expect(await names()).toEqual({ away: [], asked: 'a' });
+    expect(moves).toEqual(['model:a:server_error open', 'model:a:server_error half_open', 'model:a:server_error closed']);
+  });
+
+  test('opens for longer when the probe fails, up to a bound', async () => {
+    const { call, names, pass } = world([model('a'), model('b')]);
+    for (let n = 0; n < 4; n++) await call(failed('server_error'));
+    for (const openMs of [2000, 4000, 8000, 12_000, 12_000]) {
+      pass(20_000);
+      expect((await call(failed('server_error'))).model).toBe('a');
+      expect((await names()).away).toEqual([['a', 'breaker_open', openMs]]);
+    }
+  });
+
+  test('is probed by another when the probe was given back unused, or said nothing', async () => {
+    const { ask, call, pass, names } = world([model('a'), model('b')]);
+    for (let n = 0; n < 4; n++) await call(failed('server_error'));
+    pass(1001);
+    (await ask()).permit!.release();
+    expect((await call(failed('content_blocked'))).model).toBe('a');
+    expect((await names()).asked).toBe('a');
+  });
+
+  test('there are never more than targets times types, whatever comes', async () => {
+    const { health, call } = world([model('a'), model('b')]);
+    const types = Object.keys(meteredBy) as ErrorType[];
+    for (let n = 0; n < 2000; n++) await call(failed(types[n % types.length]!));
+    expect(health.openBreakers().length).toBeLessThanOrEqual(4 * types.length);
+  });
+});
+
+describe('a bench', () => {
+  test('of a quota keeps its key from being asked until it is over; another key serves', async () => {
+    const { call, names, pass, health } = world([model('a', { keys: ['k1', 'k2'] })]);
+    const first = await call(failed('quota_window', 2820));
+    expect(first.credential.key).toBe('k1');
+    expect(health.otherKey('a')).toBe(true);
+    expect((await call(failed('quota_window', 60))).credential.key).toBe('k2');
+    expect(health.otherKey('a')).toBe(false);
+    expect((await names()).away).toEqual([['a', 'credential_benched', 60_000]]);
+    pass(60_001);
+    expect((await call(replied)).credential.key).toBe('k2');
+  });
+
+  test('is shared by models with the same key at the same host', async () => {
+    const { call, names } = world([model('a', { keys: ['k'], base_url: 'http://one.example' }), model('b', { keys: ['k'], base_url: 'http://one.example' })]);
+    await call(failed('billing_exhausted'));
+    expect((await names()).away).toEqual([['a', 'credential_benched', null], ['b', 'credential_benched', null]]);
+  });
+
+  test.each(['auth_invalid', 'access_denied', 'billing_exhausted', 'model_not_found'] as const)('for %s is not waited for', async (type) => {
+    const { call, names } = world([model('a', { keys: ['k'] }), model('b')]);
+    await call(failed(type));
+    expect(await names()).toEqual({ away: [['a', expect.any(String), null]], asked: 'b' });
+  });
+
+  test('a burst with one key benches nothing: asking is how one learns that it is over', async () => {
+    const { call, names } = world([model('a', { keys: ['k'] })]);
+    await call(failed('rate_limited', 7));
+    expect((await names()).away).toEqual([]);
+  });
+
+  test('an overload benches no key', async () => {
+    const { call, names } = world([model('a', { keys: ['k1', 'k2'] })]);
+    await call(failed('overloaded', 500));
+    expect((await names()).away).toEqual([]);
+  });
+
+  test('ends at once when its key is served all the same', async () => {
+    const { health, names } = world([model('a', { keys: ['k'] })]);
+    const granted = await health.grant('a', '', 1);
+    if (granted.type === 'granted') granted.permit.settle(failed('auth_invalid'));
+    expect((await names()).away).toHaveLength(1);
+    const last = await health.grant('a', '', 1);
+    if (last.type === 'granted') last.permit.settle(replied);
+    expect((await names()).away).toEqual([]);
+  });
+});
