@@ -21,7 +21,7 @@ async function serve(answer: RequestListener = (_, response) => { response.end('
 }
 
 const v4 = (address: string) => ({ address, family: 4 });
-const failure = async (answer: Promise<unknown>): Promise<Error> => answer.then(() => { throw new Error('it was let through'); }, (error: Error) => error);
+const failure = async (answer: Promise<unknown>): Promise<Error> => answer.then(() => new Error('it was let through'), (error: Error) => error);
 
 describe('literal addresses', () => {
   test.each([
