@@ -5,7 +5,7 @@
  * Holds nothing between jobs that another worker could not find in the store.
  */
 import { initialState, restoreState, type Message, type RunEvent, type RunState } from '@treadle/core';
-import { functionTools, hookFunctions, mcpServers, modelConnections, modelPrices, toolPolicies, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
+import { hookFunctions, modelConnections, modelPrices, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
   archiveDue, archiveFirst, archiveRun, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
 } from '@treadle/engine';
@@ -24,6 +24,7 @@ import { createAudits, type Audits } from './audits.ts';
 import { breakerGauge, onTransition } from './breakers.ts';
 import { measuredModels, measuredStore, measuredTools, measuredTurn } from './measured.ts';
 import { createTicks, type Ticks } from './ticks.ts';
+import { toolSources } from './tool-sources.ts';
 import { createTrials } from './trials.ts';
 
 /** How often, ms. */
@@ -37,6 +38,8 @@ export interface WorkerSetup {
   readonly settings: Settings;
   readonly config: LoadedConfig;
   readonly logger: Logger;
+  /** Of the environment; those of the configuration are known from it. */
+  readonly secrets?: readonly string[];
   readonly redisUrl: string;
   /** Where the file archive lies, if no bucket is set. */
   readonly archiveDir: string;
@@ -79,7 +82,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
       connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock, fleet: createModelFleet({ redis: fleetRedis, prefix: settings.prefix }),
       breakers: { volume: settings.breakerVolume, openMs: settings.breakerOpenMs }, onTransition: onTransition(logger, metrics),
     }),
-    tools: createToolRunner({ functions: functionTools(setup.config), mcpServers: mcpServers(setup.config), policies: toolPolicies(setup.config) }),
+    tools: createToolRunner(toolSources(setup.config, { secrets: setup.secrets ?? [], blobs: opened.archive })),
   });
   const { description } = opened;
   const held = new HeldRuns(store);

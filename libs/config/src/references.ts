@@ -3,6 +3,7 @@
  * error elsewhere would hide a dangling reference until the next try.
  */
 import type { ConfigProblem } from './problem.ts';
+import { hostTools } from './schema/names.ts';
 
 type Entries = readonly (readonly [string, Record<string, unknown>])[];
 
@@ -10,7 +11,7 @@ export function danglingReferences(raw: unknown): ConfigProblem[] {
   const config = isObject(raw) ? raw : {};
   const models = namesOf(config.models);
   const chains = namesOf(config.chains);
-  return [...agentReferences(entriesOf(config.agents), chains), ...chainReferences(entriesOf(config.chains), models), ...twice(config.functions)];
+  return [...agentReferences(entriesOf(config.agents), chains), ...chainReferences(entriesOf(config.chains), models), ...twice(config.functions, namesOf(config.http_tools)), ...ofHost(namesOf(config.http_tools))];
 }
 
 function agentReferences(agents: Entries, chains: readonly string[]): ConfigProblem[] {
@@ -44,11 +45,20 @@ function chainModels(chains: Entries, models: readonly string[]): ConfigProblem[
   }));
 }
 
-function twice(functions: unknown): ConfigProblem[] {
+/** A tool without a server is known by its name alone. */
+function ofHost(names: readonly string[]): ConfigProblem[] {
+  return names.filter((name) => hostTools.includes(name)).map((name) => ({ path: `http_tools.${name}`, problem: 'this name belongs to a tool of the host' }));
+}
+
+function twice(functions: unknown, httpTools: readonly string[]): ConfigProblem[] {
   if (!Array.isArray(functions)) return [];
   const names = functions.map((each: unknown) => (isObject(each) ? each.name : undefined));
-  return names.flatMap((name, index) => (typeof name === 'string' && names.indexOf(name) < index
-    ? [{ path: `functions.${index}`, problem: `a tool named "${name}" is defined already` }] : []));
+  return names.flatMap((name, index) => {
+    const path = `functions.${index}`;
+    if (typeof name !== 'string') return [];
+    if (hostTools.includes(name)) return [{ path, problem: 'this name belongs to a tool of the host' }];
+    return names.indexOf(name) < index || httpTools.includes(name) ? [{ path, problem: `a tool named "${name}" is defined already` }] : [];
+  });
 }
 
 function known(names: readonly string[]): string {

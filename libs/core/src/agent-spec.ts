@@ -87,6 +87,8 @@ export interface ToolDefinition {
   readonly effect: EffectClass;
   readonly parallel: ParallelClass;
   readonly timeout_ms: number;
+  /** How long reported progress may put the time-out off. Absent: four times `timeout_ms`. */
+  readonly max_total_ms?: number;
   /** Of `path`: the arguments that name what it reads or writes. */
   readonly path_args?: readonly string[];
   /** Asked again and again on purpose: identical calls are no loop. */

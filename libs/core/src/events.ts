@@ -5,7 +5,7 @@
 import type { AgentSpec, HookDecision, ParallelClass, ToolDefinition } from './agent-spec.ts';
 import type { ErrorType } from './error-type.ts';
 import type { Limits } from './limits.ts';
-import type { Content, Message } from './message.ts';
+import type { Attachment, Content, Message } from './message.ts';
 import type { RecoveryAction, RecoverySite } from './recovery.ts';
 import type { DroppableFeature } from './request.ts';
 import type { EndStatus, PauseReason, RunStatus, StopReason } from './stop-reason.ts';
@@ -142,6 +142,8 @@ export interface ToolResult {
   readonly truncated_bytes?: number;
   /** sha256 of the whole observation in the archive. */
   readonly blob?: string;
+  /** In the archive, too; the model is shown those that are images, if it takes any. The content says of each what it is. */
+  readonly attachments?: readonly Attachment[];
   readonly outcome?: UnusualOutcome;
 }
 

@@ -19,7 +19,9 @@ export {
   defaultLimits, limitNames, limitsNotSupported, limitsOfRun, mostOf, turnTimeoutOf, type AgentLimits, type LimitName, type LimitRange, type Limits, type LimitsOutcome, type TurnTimeout,
   type UnsettableLimit,
 } from './limits.ts';
-export type { AssistantMessage, Content, ContentPart, HostNote, KeptMessage, Message, MessageToolCall, Transcript } from './message.ts';
+export { forAnotherRun } from './history.ts';
+export { isImage, withoutImages } from './images.ts';
+export type { AssistantMessage, Attachment, Content, ContentPart, HostNote, KeptMessage, Message, MessageToolCall, ToolImage, Transcript } from './message.ts';
 export { recoveryActions, recoverySites, recoveryTable, type Recovery, type RecoveryAction, type RecoverySite } from './recovery.ts';
 export { droppableFeatures, estimateTokens, modelRequest, type DroppableFeature, type ModelRequest } from './request.ts';
 export { initialState, specOf, type OpenCall, type RunError, type RunState } from './state.ts';

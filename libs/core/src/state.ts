@@ -8,7 +8,7 @@ import type { ErrorType } from './error-type.ts';
 import type { Check, PendingCall } from './events.ts';
 import { errorWindowTurns } from './fingerprint.ts';
 import { defaultLimits, type Limits } from './limits.ts';
-import type { KeptMessage, Transcript } from './message.ts';
+import type { KeptMessage, ToolImage, Transcript } from './message.ts';
 import type { DroppableFeature } from './request.ts';
 import type { PauseReason, RunStatus, StopReason } from './stop-reason.ts';
 import { noUsage, type Usage } from './usage.ts';
@@ -22,7 +22,7 @@ export interface OpenCall {
   readonly invalid: string | null;
   readonly settled: boolean;
   /** A result that came before those of earlier calls; it moves to the transcript in the order of the calls. */
-  readonly waiting_result: { readonly seq: number; readonly content: string; readonly is_error: boolean } | null;
+  readonly waiting_result: { readonly seq: number; readonly content: string; readonly is_error: boolean; readonly images?: readonly ToolImage[] } | null;
 }
 
 export interface RunError {

@@ -6,7 +6,7 @@ import type { Action } from './action.ts';
 import type { Command } from './command.ts';
 import type { ErrorType } from './error-type.ts';
 import type { CompactionSite, EventBody, UnusualOutcome } from './events.ts';
-import type { Message } from './message.ts';
+import type { Attachment, Message } from './message.ts';
 import type { DroppableFeature } from './request.ts';
 import type { StopReason } from './stop-reason.ts';
 import type { Usage } from './usage.ts';
@@ -85,6 +85,7 @@ export interface SettledCall {
   readonly duration: number;
   readonly truncated_bytes?: number;
   readonly blob?: string;
+  readonly attachments?: readonly Attachment[];
   readonly outcome?: UnusualOutcome;
 }
 

@@ -26,7 +26,7 @@ export interface TurnDeps extends HoldDeps {
   readonly judge: AnswerJudge;
   /** What a run has said, wherever it is kept; empty where nobody knows it any more. */
   readonly history: (run_id: string) => Promise<readonly Message[]>;
-  readonly archive: Pick<Archive, 'putBlob'>;
+  readonly archive: Pick<Archive, 'putBlob' | 'getBlob'>;
   readonly increments: Pick<IncrementWriter, 'open'>;
   /** Set in `strict` mode: no tool is begun before it has answered true. */
   readonly archiveFirst?: ArchiveFirst;

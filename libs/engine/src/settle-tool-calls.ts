@@ -8,17 +8,15 @@
  * Whatever happens to a running call (time-out, abort, a server that died), it gets one result that says what is known.
  */
 import {
-  capText, idempotencyKey, ledgerVerdict, planGroups, type Decision, type LedgerEntry, type OpenCall, type SettledCall, type ToolDefinition, type TurnInput,
+  idempotencyKey, ledgerVerdict, planGroups, type Decision, type LedgerEntry, type OpenCall, type SettledCall, type ToolDefinition, type TurnInput,
 } from '@treadle/core';
 import type { TurnDeps, TurnTimer } from './execute-turn.ts';
+import { BlobKeeper } from './keep-blobs.ts';
 import type { RunHold } from './hold.ts';
 import type { LedgerWrite } from './ports/run-store.ts';
 
 /** How long a finished call waits for its siblings before its result is written alone, ms. */
 const gatherMs = 25;
-
-/** How long a result waits for its whole to be stored, ms. */
-const blobMs = 3000;
 
 const reports = {
   in_doubt: 'The outcome of this call is unknown: it was started before an interruption and may or may not have happened. '
@@ -32,11 +30,13 @@ export class ToolCalls {
   readonly #hold: RunHold;
   readonly #timer: TurnTimer;
   readonly #running = new Map<string, Promise<SettledCall>>();
+  readonly #blobs: BlobKeeper;
 
   constructor(deps: TurnDeps, hold: RunHold, timer: TurnTimer) {
     this.#deps = deps;
     this.#hold = hold;
     this.#timer = timer;
+    this.#blobs = new BlobKeeper(deps.archive, hold.claim.run_id);
   }
 
   /** What a closing result of each call says that an earlier claim had begun. */
@@ -151,7 +151,13 @@ export class ToolCalls {
     const duration = Math.round(this.#deps.clock.monotonicMs() - started) / 1000;
     const unknown = !result.settled && tool.effect === 'once';
     const content = unknown ? `${result.content}\n${reports.unknown}` : result.content;
-    return { tool_use_id, is_error: result.is_error, duration, ...(unknown ? { outcome: 'unknown' } : this.#cancelled(result.settled)), ...(await this.#capped(content)) };
+    const kept = await this.#blobs.observation({ ...result, content }, { maxBytes: this.#hold.state.limits.max_observation_bytes, named: this.#readsBlobs() });
+    return { tool_use_id, is_error: result.is_error, duration, ...(unknown ? { outcome: 'unknown' } : this.#cancelled(result.settled)), ...kept };
+  }
+
+  /** Whoever can read blobs is told the names of those that stand for what was cut. */
+  #readsBlobs(): boolean {
+    return this.#hold.state.tools?.some((tool) => tool.name === 'read_blob') ?? false;
   }
 
   #cancelled(settled: boolean): Pick<SettledCall, 'outcome'> {
@@ -165,16 +171,6 @@ export class ToolCalls {
       tool_use_id: call.tool_use_id, content: once ? reports.in_doubt : reports.cancelled, is_error: true, duration: 0,
       outcome: once ? 'unknown' : 'cancelled',
     };
-  }
-
-  /** Within the run's limit; the whole goes to the archive, as far as that can be reached. */
-  async #capped(text: string): Promise<Pick<SettledCall, 'content' | 'truncated_bytes' | 'blob'>> {
-    const capped = capText(text, this.#hold.state.limits.max_observation_bytes);
-    if (capped.truncated_bytes === 0) return { content: capped.text };
-    const put = this.#deps.archive.putBlob(this.#hold.claim.run_id, new TextEncoder().encode(text)).catch(() => null);
-    // An archive that is away costs the run the whole of this observation, not its time.
-    const blob = await Promise.race([put, pause(blobMs).then(() => null)]);
-    return { content: capped.text, truncated_bytes: capped.truncated_bytes, ...(blob === null ? {} : { blob }) };
   }
 
   /** The results of all calls that are done when the first is, or shortly after; of all running ones once the signal is aborted. */

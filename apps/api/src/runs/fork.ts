@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto';
 import { agentVersionOf } from '@treadle/config';
-import { canonicalJson, idIn, shardOf, specOf, type AgentSpec, type RunState } from '@treadle/core';
+import { canonicalJson, forAnotherRun, idIn, shardOf, specOf, type AgentSpec, type RunState } from '@treadle/core';
 import { createRun, forkPoint, runView, type NewRun, type RunView } from '@treadle/engine';
 import { z } from 'zod';
 import { tenantOf } from '../auth/authenticate.ts';
@@ -87,7 +87,7 @@ async function newRun(context: ApiContext, { tenant, run_id, body }: AskedFork):
   return {
     tenant, spec, agent_version: body.chain === undefined ? state.agent_version : agentVersionOf(spec),
     limits: limitsWithin(spec.limits, { ...state.limits, ...namedLimits(body.limits) }), input, metadata: state.metadata, tags: state.tags, priority: state.priority,
-    run_at: null, fork: { from_run_id: run_id, messages: state.transcript.messages.map(({ seq: _, ...message }) => message) },
+    run_at: null, fork: { from_run_id: run_id, messages: state.transcript.messages.map(({ seq: _, ...message }) => forAnotherRun(message)) },
   };
 }
 
