@@ -5,9 +5,9 @@
  * Holds nothing between jobs that another worker could not find in the store.
  */
 import { initialState, restoreState, type Message, type RunEvent, type RunState } from '@treadle/core';
-import { functionTools, hookFunctions, mcpServers, modelConnections, modelPrices, toolPolicies, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
+import { agentSpecOf, agentVersionOf, functionTools, hookFunctions, mcpServers, modelConnections, modelPrices, toolPolicies, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
-  archiveDue, archiveFirst, archiveRun, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type ArchiveDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
+  archiveDue, archiveFirst, archiveRun, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type ArchiveDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { createModelFleet } from '@treadle/fleet';
@@ -117,6 +117,7 @@ function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
     judge: createAnswerJudge({ hooks: hookFunctions(setup.config), validators: validatorFunctions(setup.config) }, {
       onSkipped: (skipped) => { setup.logger.warn(skipped, 'a stop hook was skipped'); },
     }),
+    children: createChildRuns({ store: parts.store, archive: parts.archive, clock: parts.clock, random, shards: setup.settings.shards, agent: (name) => agentOf(setup.config, name) }),
     ...showing(setup, parts), history: (run_id) => transcriptOf(parts, run_id),
     limits: { poison: setup.poisonLimit, nudges: 5 },
     onCommitted: (events, state) => {
@@ -127,6 +128,11 @@ function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
       }
     },
   };
+}
+
+function agentOf(config: LoadedConfig, name: string) {
+  const spec = agentSpecOf(config, name);
+  return spec === undefined ? null : { spec, version: agentVersionOf(spec) };
 }
 
 /** Text as it comes; or, in strict mode, whole and after the archive has it. */

@@ -109,13 +109,12 @@ describe('what belongs to later releases', () => {
       tenants: { default: { max_concurrent_runs: 4, weight: 2 } },
       agents: {
         a: {
-          instructions: 'x', subagents: ['b'], limits: { max_depth: 3, max_children: { max: 4 } },
+          instructions: 'x',
         },
       },
     };
     const problems = problemsAt(raw);
     expect(Object.keys(problems).sort()).toEqual([
-      'agents.a.limits.max_children', 'agents.a.limits.max_depth', 'agents.a.subagents',
       'chains.default.canary', 'egress', 'http_tools',
       'mcp_servers.web.command', 'mcp_servers.web.headers', 'mcp_servers.web.url',
       'tenants.default.max_concurrent_runs', 'tenants.default.weight',

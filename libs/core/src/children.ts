@@ -44,7 +44,8 @@ export function plannedChildren(state: RunState, offered: Readonly<Record<string
   spawns.forEach((call, index) => {
     const child = offered[call.tool_use_id];
     const shares = spawns.length - index + goesOn;
-    const limits = child === undefined ? `There is no agent named "${nameOf(call)}" here.` : childLimits(append(state, events), child.limits, shares);
+    const empty = String(call.tool_input.input).trim() === '' ? 'The input is empty.' : null;
+    const limits = empty ?? (child === undefined ? `There is no agent named "${nameOf(call)}" here.` : childLimits(append(state, events), child.limits, shares));
     events.push(typeof limits === 'string' || child === undefined
       ? { type: 'tool_result', tool_use_id: call.tool_use_id, tool_name: call.tool_name, content: `No sub-agent was started. ${String(limits)}`, is_error: true, duration: 0 }
       : { type: 'child_run', child_run_id: child.child_run_id, tool_use_id: call.tool_use_id, agent: nameOf(call), status: 'queued', limits });

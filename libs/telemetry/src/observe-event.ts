@@ -22,6 +22,8 @@ export function observeEvent(metrics: Metrics, event: RunEvent, context: EventCo
   const { agent } = context;
   switch (event.type) {
     case 'run_created': return metrics.runsCreated.inc({ agent: event.agent });
+    // A sub-agent is created by the worker that has the run which starts it.
+    case 'child_run': return event.status === 'queued' ? metrics.runsCreated.inc({ agent: event.agent }) : undefined;
     case 'turn_start': return event.attempt > 1 ? metrics.turnsRedelivered.inc() : undefined;
     case 'model_request': return observeSkipped(metrics, event);
     case 'assistant_text': return event.usage === undefined ? undefined : observeReply(metrics, event.usage, context);

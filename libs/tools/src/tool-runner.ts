@@ -24,7 +24,7 @@ export function createToolRunner(sources: ToolSources, options: ToolRunnerOption
   const { policies } = sources;
   return {
     async catalogue(spec) {
-      const offers = await Promise.all(kinds.all.map((kind) => kind.offered(spec.tools)));
+      const offers = await Promise.all(kinds.all.map((kind) => kind.offered(spec.tools, spec)));
       return buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas });
     },
     check: (tool, input) => checkArguments(schemas, tool, input),

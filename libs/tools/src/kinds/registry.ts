@@ -2,6 +2,7 @@
 import type { ToolKind } from '../kind.ts';
 import type { CompleteOptions } from '../options.ts';
 import type { ToolSources } from '../sources.ts';
+import { createBuiltinKind } from './builtin.ts';
 import { createFunctionKind } from './function.ts';
 import { createMcpKind, type McpKind } from './mcp.ts';
 
@@ -13,5 +14,5 @@ export interface Kinds {
 
 export function createKinds(sources: ToolSources, options: CompleteOptions): Kinds {
   const mcp = createMcpKind(sources.mcpServers, options);
-  return { mcp, all: [createFunctionKind(sources.functions), mcp] };
+  return { mcp, all: [createFunctionKind(sources.functions), mcp, createBuiltinKind()] };
 }

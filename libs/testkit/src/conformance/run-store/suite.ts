@@ -1,5 +1,5 @@
 /**
- * The run store's conformance suite: S1 to S9 of the port, for the double and for Redis alike (S9, durability, is the real
+ * The run store's conformance suite: S1 to S11 of the port, for the double and for Redis alike (S9, durability, is the real
  * store's own to test). Every promise of the port is a test here; a store that passes can stand in for another.
  */
 import { beforeEach, describe } from 'vitest';
