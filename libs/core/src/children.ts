@@ -127,14 +127,16 @@ export interface Telling { readonly run_id: string; readonly command: Command }
  */
 export function tellings(before: RunState, after: RunState): Telling[] {
   const children = live(after);
+  const pausedThen = before.pause_reason === 'requested';
   const tell = (to: readonly ChildRun[], command: Command): Telling[] => to.map(({ child_run_id }) => ({ run_id: child_run_id, command }));
   if (isEnded(after.status) && !isEnded(before.status)) {
     const waitedFor = new Set(before.calls.filter((call) => !call.settled && awaitsAnswer(call)).map((call) => call.tool_use_id));
     const parent = after.parent_run_id === null ? [] : [{ run_id: after.parent_run_id, command: endOf(after) }];
-    return [...parent, ...tell(after.status === 'cancelled' ? children : children.filter((child) => waitedFor.has(child.tool_use_id)), { type: 'cancel' })];
+    const ends = (child: ChildRun): boolean => after.status === 'cancelled' || waitedFor.has(child.tool_use_id);
+    return [...parent, ...tell(children.filter(ends), { type: 'cancel' }),
+      ...tell(pausedThen ? children.filter((child) => !ends(child)) : [], { type: 'resume' })];
   }
   const pausedNow = after.pause_reason === 'requested';
-  const pausedThen = before.pause_reason === 'requested';
   if (pausedNow === pausedThen) return [];
   return tell(children, pausedNow ? { type: 'pause' } : { type: 'resume' });
 }

@@ -26,7 +26,7 @@ export function createMemoryRunStore(): MemoryRunStore {
   const history: string[] = [];
   let clockMs = 1_700_000_000_000;
   let writes = 0;
-  const protections: Protections = { claimCheck: true, claimId: true, expectedSeq: true, inboxCheck: true };
+  const protections: Protections = { claimCheck: true, claimId: true, expectedSeq: true, inboxCheck: true, parentCheck: true };
 
   /** Null where the claim does not hold. */
   function recount(held: Claim, by: number): Run | null {
@@ -228,7 +228,7 @@ export function createMemoryRunStore(): MemoryRunStore {
   }
 
   function mayHaveChild(parent: Claim | null): boolean {
-    if (parent === null) return true;
+    if (parent === null || !protections.parentCheck) return true;
     const record = run(parent.run_id);
     return record?.epoch === parent.epoch && record.claim_id === parent.claim_id && record.wanted !== 'cancel';
   }
