@@ -37,6 +37,9 @@ export interface Start { readonly tool: string; readonly tool_use_id: string; re
 
 export const runId = `run_${'0'.repeat(30)}00`;
 
+/** A start is bounded by the store's own clock, which is a real one on Redis. */
+const aheadOfAnyStoreMs = 4_000_000_000_000;
+
 export class World {
   readonly stage: Stage;
   /** Starts of tools, kept outside the product. */
@@ -211,7 +214,7 @@ export class Worker {
       ...world.store, ...real, create: (run) => this.#write(() => world.store.create(run)), read: (run_id, without) => this.#gate(() => world.store.read(run_id, without)),
     };
     return { children: createChildRuns({
-      store: directory, archive: { getRun: () => Promise.resolve(null) }, clock: world.clock, random: world.random, shards: 1,
+      store: directory, archive: { getRun: () => Promise.resolve(null) }, clock: { ...world.clock, nowMs: () => aheadOfAnyStoreMs }, random: world.random, shards: 1,
       agent: (name) => name === 'helper' ? { spec: { ...world.spec, name }, version: 'sha256:test' } : null,
     }) };
   }

@@ -16,6 +16,7 @@ import { pumpTests } from './pumping.ts';
 import { readTests } from './reading.ts';
 import { removalTests } from './removing.ts';
 import { sessionTests } from './sessions.ts';
+import { treeTests } from './trees.ts';
 
 /** Registers the suite with vitest. `factory` makes an empty store for each test. */
 export function runStoreConformance(name: string, factory: () => RunStoreUnderTest | Promise<RunStoreUnderTest>): void {
@@ -35,5 +36,6 @@ export function runStoreConformance(name: string, factory: () => RunStoreUnderTe
     describe('removal', () => { removalTests(current); });
     describe('reads', () => { readTests(current); });
     describe('sessions', () => { sessionTests(current); });
+    describe('trees', () => { treeTests(current); });
   });
 }
