@@ -17,11 +17,11 @@ const spawn = (id: string, more: object = {}): ReplyCall => ({ provider_id: id, 
 const write = (id: string): ReplyCall => ({ provider_id: id, name: 'write', input: {}, problem: null });
 /** The model asks for these; each start is offered an agent with the default limits, but for `own`. */
 const replied = (calls: ReplyCall[], { own = {}, known = true, commands = [] as Command[], usage = noUsage } = {}): TurnInput => ({
-  type: 'model_replied', reply: reply({ calls, usage }), judgement: noJudgement, shown_text: '', elapsed_s: 1, commands,
+  type: 'model_replied', unavailable: [], now_s: 0, reply: reply({ calls, usage }), judgement: noJudgement, shown_text: '', elapsed_s: 1, commands,
   children: known ? Object.fromEntries(calls.map(({ provider_id }) => [provider_id, { child_run_id: `run_${provider_id}`, limits: { ...defaultLimits, ...own } }])) : {} });
 const settled = (awaited: string[], results: SettledCall[] = [], commands: Command[] = []): TurnInput => ({ type: 'tool_calls_settled', results, awaited, elapsed_s: 2, timed_out: null, commands });
 const claimed = (commands: Command[]): TurnInput => ({
-  type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, judgement: noJudgement, history: null, begun: [], tools: null, tool_problems: [], commands });
+  type: 'turn_claimed', unavailable: [], room_ms: 0, now_s: 0, worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, judgement: noJudgement, history: null, begun: [], tools: null, tool_problems: [], commands });
 const ended = (id: string, over: Partial<ChildEnded> = {}): ChildEnded => ({
   type: 'child_ended', child_run_id: `run_${id}`, status: 'completed', stop_reason: 'answered', text: `${id} says so`, usage: { ...noUsage, input_tokens: 10, cost_usd: 0.5 }, tool_calls: 2, ...over });
 

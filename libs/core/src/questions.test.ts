@@ -10,11 +10,11 @@ const start = (): RunState => fixture({ limits: { max_observation_bytes: 60 }, e
   type: 'tools_changed', problems: [], done: 'pinned', tools: [tool('ask_user', { builtin: 'ask_user', parallel: 'serial' }), tool('look')] }] });
 const ask = (id: string): ReplyCall => ({ provider_id: id, name: 'ask_user', input: { question: `${id}?` }, problem: null });
 const look = (id: string): ReplyCall => ({ provider_id: id, name: 'look', input: {}, problem: null });
-const replied = (...calls: ReplyCall[]): TurnInput => ({ type: 'model_replied', reply: reply({ calls }), judgement: noJudgement, shown_text: '', elapsed_s: 3, commands: [] });
+const replied = (...calls: ReplyCall[]): TurnInput => ({ type: 'model_replied', unavailable: [], now_s: 0, reply: reply({ calls }), judgement: noJudgement, shown_text: '', elapsed_s: 3, commands: [] });
 const settled = (...ids: string[]): TurnInput => ({
   type: 'tool_calls_settled', results: ids.map((tool_use_id): SettledCall => ({ tool_use_id, content: 'r', is_error: false, duration: 0 })), elapsed_s: 2, timed_out: null, commands: [] });
 const claimed = (...commands: Command[]): TurnInput => ({
-  type: 'turn_claimed', worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, judgement: noJudgement, history: null, begun: [], tools: null, tool_problems: [], commands });
+  type: 'turn_claimed', unavailable: [], room_ms: 0, now_s: 0, worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, judgement: noJudgement, history: null, begun: [], tools: null, tool_problems: [], commands });
 const after = (state: RunState, ...inputs: TurnInput[]): RunState => inputs.reduce((now, input) => fold(now, decide(now, input)), state);
 const results = (state: RunState): string[] => state.transcript.messages.flatMap((message) => message.role === 'tool' ? [`${message.tool_use_id} ${message.content}`] : []);
 
