@@ -28,6 +28,6 @@ export { LogGap, readLog, wholeLog, type LogDeps, type LogEntry } from './read-l
 export { foldLog, replayRun, type ReplayReport } from './replay-run.ts';
 export { LedgerOfLog } from './ledger-of-log.ts';
 export { restoreRuns, type RestoreDeps, type RestoreOptions, type RestoreSummary } from './restore.ts';
-export { runView, type RunView } from './run-view.ts';
+export { archivedDocument, runView, type RunView } from './run-view.ts';
 export { shownWhenArchived } from './shown-when-archived.ts';
 export { WarmRuns } from './warm-runs.ts';
