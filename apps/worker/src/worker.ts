@@ -121,9 +121,10 @@ function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
     ...showing(setup, parts), history: (run_id) => transcriptOf(parts, run_id),
     limits: { poison: setup.poisonLimit, nudges: 5 },
     onCommitted: (events, state) => {
+      const resumed = events.some((event) => event.type === 'state_change' && event.old === 'paused');
       for (const event of events) {
-        observeEvent(parts.metrics, event, contextOf(state));
-        logEvent(setup.logger, event);
+        observeEvent(parts.metrics, event, { ...contextOf(state), resumed });
+        logEvent(setup.logger, event, resumed);
         if (event.type === 'run_end') parts.audits.ended(event.run_id);
       }
     },
@@ -168,9 +169,9 @@ function archiveOptions(settings: Settings) {
 }
 
 /** Facts an operator looks for; never what a model or a tool said. */
-function logEvent(logger: Logger, event: RunEvent): void {
+function logEvent(logger: Logger, event: RunEvent, resumed: boolean): void {
   const fields = { run_id: event.run_id, turn: event.turn_number, epoch: event.epoch };
-  if (event.type === 'turn_start' && event.attempt > 1) logger.info({ ...fields, attempt: event.attempt }, 'turn taken over');
+  if (event.type === 'turn_start' && event.attempt > 1 && !resumed) logger.info({ ...fields, attempt: event.attempt }, 'turn taken over');
   if (event.type === 'error') logger.warn({ ...fields, error_type: event.error_type, action: event.action, model: event.model, retry_in: event.retry_in }, 'model call failed');
   if (event.type === 'tools_changed' && event.problems.length > 0) logger.warn({ ...fields, problems: event.problems }, 'tools could not be asked for');
   if (event.type === 'run_end') logger.info({ ...fields, status: event.status, stop_reason: event.stop_reason }, 'run ended');
