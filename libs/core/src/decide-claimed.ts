@@ -4,11 +4,12 @@
 import { wishesOf, type Wishes } from './command.ts';
 import { finishAnswer } from './decide-answer.ts';
 import { callModel } from './decide-call.ts';
+import { decideSettled } from './decide-settled.ts';
 import { chooseModel } from './choose-model.ts';
 import { boundedHistory } from './history.ts';
 import { lookAhead } from './codec.ts';
 import { resolved, unresolved } from './doubt.ts';
-import { closingResults, endRun, turnEnd, type EndOptions } from './ending.ts';
+import { closingResults, endRun, type EndOptions } from './ending.ts';
 import type { EventBody } from './events.ts';
 import { limitDue } from './limit-due.ts';
 import { longestWaitMs, park, pause } from './pausing.ts';
@@ -71,7 +72,8 @@ function takeOver(state: RunState, input: TurnClaimed): Decision {
     const decision = goOnWithCalls(state, [], 0);
     return decision.effect.type === 'settle_tool_calls' ? { ...decision, events: [start] } : decision;
   }
-  return { events: [start, turnEnd(state, 0)], effect: { type: 'hand_over', delay_ms: 0 } };
+  // What the results mean for the run is the same whoever brought them.
+  return behind([start], decideSettled(lookAhead(state, [start]), { type: 'tool_calls_settled', results: [], elapsed_s: 0, timed_out: null, commands: [] }));
 }
 
 function newTurn(state: RunState, input: TurnClaimed): Decision {

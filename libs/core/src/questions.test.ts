@@ -83,6 +83,16 @@ test('without an answer a resumed run waits again, and a steer does not wake it'
   }
 });
 
+test('the same question again and again is a loop like any other', () => {
+  let state = start();
+  for (let turn = 0; turn < 4; turn++) {
+    state = after(state, replied({ ...ask(`q${turn}`), input: { question: 'Which?' } }), claimed({ type: 'resume', input: 'I said: north' }), claimed());
+  }
+  expect(state.loop_noted).toBe(true);
+  const ended = after(state, replied({ ...ask('q9'), input: { question: 'Which?' } }), claimed({ type: 'resume', input: 'north' }));
+  expect(ended).toMatchObject({ status: 'failed', stop_reason: 'loop_detected' });
+});
+
 test('a cancel ends the run that waits, the question with its one result', () => {
   const state = after(start(), replied(ask('q')), claimed({ type: 'cancel' }));
   expect(state).toMatchObject({ status: 'cancelled' });

@@ -217,7 +217,8 @@ function asJudged(deps: TurnDeps, state: RunState, input: TurnInput): TurnInput 
 function offeredChildren(deps: TurnDeps, state: RunState, calls: readonly ReplyCall[]): Readonly<Record<string, OfferedChild>> {
   const spawns = toolUses(state, calls).filter((use) => isSpawn(state, { tool_name: use.tool_name, invalid: use.invalid ?? null }));
   return Object.fromEntries(spawns.flatMap(({ tool_use_id, tool_input }) => {
-    const child = deps.children?.offer(state.run_id, { tool_use_id, agent: tool_input.agent }) ?? null;
+    const listed = specOf(state).subagents?.some(({ name }) => name === tool_input.agent) === true;
+    const child = listed ? deps.children?.offer(state.run_id, { tool_use_id, agent: tool_input.agent }) ?? null : null;
     return child === null ? [] : [[tool_use_id, child]];
   }));
 }
