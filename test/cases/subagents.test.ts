@@ -137,12 +137,11 @@ describe('a run that starts others', () => {
 });
 
 describe('what happens to a run happens to those that it has started', () => {
-  test('C50: cancel reaches the running tool of a sub-agent, and one that no worker has taken', async () => {
+  test('C50: cancel reaches the sub-agent of a sub-agent, also when the worker that had them all is gone', async () => {
     cases.say('G1', [spawns(spawn('g', 'G1a', { agent: 'helper' })), text('never')]);
     cases.say('G1a', [tool('slow', 't__note', { v: 'g', ms: 30_000 })]);
     const live = await cases.begin('G', [spawns(spawn('s1', 'G1', { agent: 'boss' }))], { agent: 'boss' });
     const grandchild = await until('the grandchild runs its tool', () => cases.ledger().find((line) => line.phase === 'start' && line.input['v'] === 'g')?.run_id ?? false);
-    // Nobody takes what is started from here on.
     await cases.kill(worker);
     await cases.stage.client.cancel(live.id);
     worker = await cases.worker();
