@@ -88,7 +88,7 @@ const engineProtections: readonly Protection[] = [
     edits: [
       { file: hold, find: "    if (this.#left !== null) return 'fenced';\n", replace: '' },
       { file: 'libs/engine/src/execute-turn.ts', find: '  for (;;) {\n    if (hold.left !== null) return leave(deps, hold);\n', replace: '  for (;;) {\n' },
-      { file: 'libs/engine/src/execute-turn.ts', find: 'calls.rest(input.results);\n    if (hold.left !== null) return leave(deps, hold);\n', replace: 'calls.rest(input.results);\n' },
+      { file: 'libs/engine/src/execute-turn.ts', find: 'calls.rest(input);\n    if (hold.left !== null) return leave(deps, hold);\n', replace: 'calls.rest(input);\n' },
     ],
     tests: [{ file: 'test/engine/turn.test.ts', named: 'an append whose answer is unclear ends the delivery' }],
   },

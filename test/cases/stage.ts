@@ -59,6 +59,10 @@ export interface Cases {
   /** Processes that ended although nobody asked them to, and what they complained of. */
   casualties(): string[];
   begin(label: string, script: Script, request?: CaseRequest): Promise<LiveRun>;
+  /** What the model says to a run that another one starts, with `[[label]]` in its input. */
+  say(label: string, script: Script): void;
+  /** Follows a run that another one has started. */
+  join(label: string, id: string): LiveRun;
   ledger(): LedgerLine[];
   /** Throws what the model server refused and what a script lacked, if it did. */
   stop(): Promise<void>;
@@ -122,10 +126,10 @@ export async function startCases(options: CasesOptions = {}): Promise<Cases> {
       ...(ended && !expected ? [`process ${role.pid} ended: ${role.output().slice(-2000)}`] : []),
       ...(/unhandled|uncaught|MaxListenersExceeded|InvariantBroken/i.test(role.output()) ? [role.output().slice(-2000)] : []),
     ]),
+    say: (label, script) => { addPart(parts, label, script, 0); },
+    join: (label, id) => follow(stage, { id, label, wire: null, part: parts.get(label)!, model, ledger }),
     begin: async (label, script, { wire, refusals = 0, agent = 'tester', ...request } = {}) => {
-      if (parts.has(label)) throw new Error(`the label ${label} is taken`);
-      const part: Part = { script, refusals, count: 0 };
-      parts.set(label, part);
+      const part = addPart(parts, label, script, refusals);
       const { id } = await stage.client.createRun({ agent: onWire(agent, wire ?? 'ollama'), input: `Case [[${label}]].`, ...request });
       return follow(stage, { id, label, wire: wire ?? null, part, model, ledger });
     },
@@ -137,6 +141,13 @@ export async function startCases(options: CasesOptions = {}): Promise<Cases> {
       if (problems.length > 0) throw new Error(`the model server: ${problems.join('\n')}`);
     },
   };
+}
+
+function addPart(parts: Map<string, Part>, label: string, script: Script, refusals: number): Part {
+  if (parts.has(label)) throw new Error(`the label ${label} is taken`);
+  const part: Part = { script, refusals, count: 0 };
+  parts.set(label, part);
+  return part;
 }
 
 function configOf(options: CasesOptions, { url, ledgerFile }: { readonly url: string; readonly ledgerFile: string }): Record<string, unknown> {

@@ -5,9 +5,9 @@
  * Holds nothing between jobs that another worker could not find in the store.
  */
 import { initialState, restoreState, type Message, type RunEvent, type RunState } from '@treadle/core';
-import { hookFunctions, modelConnections, modelPrices, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
+import { agentSpecOf, agentVersionOf, hookFunctions, modelConnections, modelPrices, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
-  archiveDue, archiveFirst, archiveRun, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
+  archiveDue, archiveFirst, archiveRun, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { createCanaryStore, createModelFleet } from '@treadle/fleet';
@@ -123,16 +123,23 @@ function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
     judge: createAnswerJudge({ hooks: hookFunctions(setup.config), validators: validatorFunctions(setup.config) }, {
       onSkipped: (skipped) => { setup.logger.warn(skipped, 'a stop hook was skipped'); },
     }),
+    children: createChildRuns({ store: parts.store, archive: parts.archive, clock: parts.clock, random, shards: setup.settings.shards, agent: (name) => agentOf(setup.config, name) }),
     ...showing(setup, parts), history: (run_id) => transcriptOf(parts, run_id),
     limits: { poison: setup.poisonLimit, nudges: 5 },
     onCommitted: (events, state) => {
+      const resumed = events.some((event) => event.type === 'state_change' && event.old === 'paused');
       for (const event of events) {
-        observeEvent(parts.metrics, event, contextOf(state));
-        logEvent(setup.logger, event);
+        observeEvent(parts.metrics, event, { ...contextOf(state), resumed });
+        logEvent(setup.logger, event, resumed);
         if (event.type === 'run_end') parts.audits.ended(event.run_id);
       }
     },
   };
+}
+
+function agentOf(config: LoadedConfig, name: string) {
+  const spec = agentSpecOf(config, name);
+  return spec === undefined ? null : { spec, version: agentVersionOf(spec) };
 }
 
 /** Text as it comes; or, in strict mode, whole and after the archive has it. */
@@ -168,9 +175,9 @@ function archiveOptions(settings: Settings) {
 }
 
 /** Facts an operator looks for; never what a model or a tool said. */
-function logEvent(logger: Logger, event: RunEvent): void {
+function logEvent(logger: Logger, event: RunEvent, resumed: boolean): void {
   const fields = { run_id: event.run_id, turn: event.turn_number, epoch: event.epoch };
-  if (event.type === 'turn_start' && event.attempt > 1) logger.info({ ...fields, attempt: event.attempt }, 'turn taken over');
+  if (event.type === 'turn_start' && event.attempt > 1 && !resumed) logger.info({ ...fields, attempt: event.attempt }, 'turn taken over');
   if (event.type === 'error') logger.warn({ ...fields, error_type: event.error_type, action: event.action, model: event.model, retry_in: event.retry_in }, 'model call failed');
   if (event.type === 'tools_changed' && event.problems.length > 0) logger.warn({ ...fields, problems: event.problems }, 'tools could not be asked for');
   if (event.type === 'run_end') logger.info({ ...fields, status: event.status, stop_reason: event.stop_reason }, 'run ended');

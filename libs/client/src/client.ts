@@ -64,6 +64,9 @@ export interface Breaker {
   readonly openings: number;
 }
 
+/** A run, the call that has started it (null at the top), and what it has started itself. */
+export interface RunTree { readonly run: Run; readonly tool_use_id: string | null; readonly children: readonly RunTree[] }
+
 /** What the API refused, with its stable code. */
 export class ApiError extends Error {
   readonly status: number;
@@ -96,6 +99,8 @@ export type RunChange = Pick<RunRequest, 'limits' | 'metadata' | 'tags'>;
 export interface Client {
   createRun(request: RunRequest, options?: { readonly idempotencyKey?: string }): Promise<Run>;
   run(id: string): Promise<Run>;
+  /** The run and the runs that it and they have started. */
+  tree(id: string): Promise<RunTree & { readonly truncated: boolean }>;
   runs(query?: Readonly<Record<string, string>>): Promise<{ readonly data: readonly Run[]; readonly next_cursor: string | null }>;
   wait(id: string, timeoutMs: number): Promise<Run>;
   cancel(id: string, options?: CommandOptions): Promise<Run>;
@@ -148,6 +153,7 @@ export function createClient(options: ClientOptions): Client {
     createRun: (request, { idempotencyKey } = {}) => json('POST', '/v1/runs', {
       body: request, ...(idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': idempotencyKey } }) }),
     run: (id) => json('GET', `/v1/runs/${encodeURIComponent(id)}`),
+    tree: (id) => json('GET', `/v1/runs/${encodeURIComponent(id)}/tree`),
     runs: (query = {}) => json('GET', `/v1/runs?${new URLSearchParams(query).toString()}`),
     wait: (id, timeoutMs) => json('GET', `/v1/runs/${encodeURIComponent(id)}/wait?timeout_ms=${timeoutMs}`),
     cancel: (id, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/cancel`, keyed(command)),

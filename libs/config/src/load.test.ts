@@ -68,6 +68,14 @@ describe('checking', () => {
     expect(problemsAt({ ...minimal(), models: { small: { provider: 'bedrock', model: 'm' } } })).toEqual({ 'models.small.provider': 'expected ollama, openai, anthropic or scripted' });
   });
 
+  test('has no sub-agent that is not there, or twice, or is no name', () => {
+    const raw = { ...minimal(), agents: { a: { instructions: 'x', subagents: ['b', 'a', 'a', 3] }, c: { instructions: 'x', limits: { max_depth: -1, max_children: 1.5 } } } };
+    expect(problemsAt(raw)).toEqual({
+      'agents.a.subagents.0': 'no agent is named "b"; defined: a, c', 'agents.a.subagents.2': '"a" stands here already', 'agents.a.subagents.3': expect.any(String) as string,
+      'agents.c.limits.max_depth': 'too small: expected number to be >=0', 'agents.c.limits.max_children': 'expected a whole number from 0 or {default, max}',
+    });
+  });
+
   test('needs at least one agent and one model in a chain', () => {
     expect(problemsAt({ models: {}, chains: { default: { models: [] } }, agents: {} })).toEqual({ 'chains.default.models': 'expected at least one model' });
     expect(problemsAt({ models: {}, chains: {}, agents: {} })).toEqual({ agents: 'expected at least one agent' });
@@ -106,13 +114,12 @@ describe('what belongs to later releases', () => {
       tenants: { default: { max_concurrent_runs: 4, weight: 2 } },
       agents: {
         a: {
-          instructions: 'x', subagents: ['b'], limits: { max_depth: 3, max_children: { max: 4 } },
+          instructions: 'x',
         },
       },
     };
     const problems = problemsAt(raw);
     expect(Object.keys(problems).sort()).toEqual([
-      'agents.a.limits.max_children', 'agents.a.limits.max_depth', 'agents.a.subagents',
       'tenants.default.max_concurrent_runs', 'tenants.default.weight',
       'tools.files/write_file.approval', 'tools.files/write_file.approval_timeout_s',
       'tools.files/write_file.on_approval_timeout', 'tools.files/write_file.path_args',
@@ -267,6 +274,21 @@ describe('agent specs', () => {
     expect(agentVersionOf(one)).toMatch(/^sha256:[0-9a-f]{64}$/);
     expect(agentVersionOf(turned)).toBe(agentVersionOf(one));
     expect(agentVersionOf({ ...one, instructions: 'Other.' })).not.toBe(agentVersionOf(one));
+  });
+
+  test('name their sub-agents, each with what it says of itself', () => {
+    const agents = {
+      boss: { instructions: 'Lead.', tools: ['spawn_agent'], subagents: ['reader', 'writer', 'boss'], limits: { max_depth: 1, max_children: { default: 2, max: 5 } } },
+      reader: { instructions: 'Read.\nSecond line.', description: 'Reads.' }, writer: { soul: 'A writer.', instructions: 'Write.' },
+    };
+    const config = accepted({ ...minimal(), agents });
+    expect(agentSpecOf(config, 'boss')!.subagents).toEqual([{ name: 'reader', description: 'Reads.' }, { name: 'writer', description: 'A writer.' }, { name: 'boss', description: 'Lead.' }]);
+    expect(agentSpecOf(config, 'boss')!.limits).toMatchObject({ max_depth: { default: 1, max: 1 }, max_children: { default: 2, max: 5 } });
+    // What an agent without any is made by does not change because others may have some.
+    expect(agentSpecOf(config, 'reader')).not.toHaveProperty('subagents');
+    expect(configWarnings(config)).toEqual([]);
+    const idle = { ...minimal(), agents: { a: { instructions: 'x', subagents: ['b'] }, b: { instructions: 'x', tools: ['spawn_agent'] } } };
+    expect(configWarnings(accepted(idle))).toEqual(['agent "a" has subagents, but "spawn_agent" is not among its tools', 'agent "b" has the tool "spawn_agent", but no subagents']);
   });
 
   test('list the models of the chain in order, and exist only for agents that do', () => {

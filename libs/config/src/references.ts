@@ -11,7 +11,7 @@ export function danglingReferences(raw: unknown): ConfigProblem[] {
   const config = isObject(raw) ? raw : {};
   const models = namesOf(config.models);
   const chains = namesOf(config.chains);
-  return [...agentReferences(entriesOf(config.agents), chains), ...chainReferences(entriesOf(config.chains), models), ...twice(config.functions, namesOf(config.http_tools)), ...ofHost(namesOf(config.http_tools))];
+  return [...agentReferences(entriesOf(config.agents), chains), ...subagentReferences(entriesOf(config.agents), namesOf(config.agents)), ...chainReferences(entriesOf(config.chains), models), ...twice(config.functions, namesOf(config.http_tools)), ...ofHost(namesOf(config.http_tools))];
 }
 
 function agentReferences(agents: Entries, chains: readonly string[]): ConfigProblem[] {
@@ -20,6 +20,15 @@ function agentReferences(agents: Entries, chains: readonly string[]): ConfigProb
     if (typeof chain !== 'string' || chains.includes(chain)) return [];
     return [{ path: `agents.${name}.chain`, problem: `no chain is named "${chain}"${known(chains)}` }];
   });
+}
+
+function subagentReferences(agents: Entries, names: readonly string[]): ConfigProblem[] {
+  return agents.flatMap(([name, agent]) => (Array.isArray(agent.subagents) ? agent.subagents : []).flatMap((each: unknown, index, all): ConfigProblem[] => {
+    const path = `agents.${name}.subagents.${index}`;
+    if (typeof each !== 'string') return [];
+    if (!names.includes(each)) return [{ path, problem: `no agent is named "${each}"${known(names)}` }];
+    return all.indexOf(each) === index ? [] : [{ path, problem: `"${each}" stands here already` }];
+  }));
 }
 
 function chainReferences(chains: Entries, models: readonly string[]): ConfigProblem[] {

@@ -19,7 +19,12 @@ export interface AgentSpec {
   readonly validators: readonly ValidatorSpec[];
   /** What may keep a text answer from ending the run, in order. */
   readonly stop_hooks: readonly HookSpec[];
+  /** The agents that it may start as sub-agents; absent: none. */
+  readonly subagents?: readonly SubagentSpec[];
 }
+
+/** A sub-agent as the model is shown it. It is made by the configuration of the worker that starts it. */
+export interface SubagentSpec { readonly name: string; readonly description: string }
 
 /** `enforce`: the model tries again; `report`: the run says so in `checks`. Functions are found by name in the configuration. */
 export type ValidatorSpec = { readonly name: string; readonly mode: 'enforce' | 'report' } & (
@@ -75,6 +80,10 @@ export type ParallelClass = 'parallel' | 'path' | 'serial';
 /** Who speaks when nobody knows whether a call happened: the host tells the model so, or the run waits for a person. */
 export type OnUnknown = 'report' | 'ask';
 
+/** The tools that are part of the host. */
+export const builtinTools = ['spawn_agent', 'ask_user'] as const;
+export type BuiltinTool = (typeof builtinTools)[number];
+
 /** A tool as the run knows it from its first claim on; the definition does not change under a run. */
 export interface ToolDefinition {
   /** `server/tool` for MCP, the plain name for functions. */
@@ -95,6 +104,8 @@ export interface ToolDefinition {
   readonly polling?: boolean;
   /** Absent: `report`. */
   readonly on_unknown?: OnUnknown;
+  /** Carried out by the run itself, not by a tool: another run is started, a person is asked. */
+  readonly builtin?: BuiltinTool;
   /** `sha256:` and the hash of what the model is shown of it. */
   readonly hash: string;
 }

@@ -1,6 +1,7 @@
 /**
  * The events with which a run ends, whatever the reason; and the duty that no call is left without its one result.
  */
+import { childOf } from './children.ts';
 import { lookAhead } from './codec.ts';
 import type { EventBody } from './events.ts';
 import { modelRequest, withoutCalls } from './request.ts';
@@ -66,9 +67,14 @@ export function turnEnd(state: RunState, elapsed_s: number, usage?: Usage): Even
 export function closingResults(state: RunState, results: readonly SettledCall[]): EventBody[] {
   const now = new Map(results.map((result) => [result.tool_use_id, result]));
   return state.calls.filter((call) => !call.settled).map((call) => {
-    const result = now.get(call.tool_use_id) ?? notStarted(call.tool_use_id);
+    const result = now.get(call.tool_use_id) ?? (childOf(state, call.tool_use_id) === undefined ? notStarted(call.tool_use_id) : givenUp(call.tool_use_id));
     return { type: 'tool_result', tool_name: call.tool_name, ...result };
   });
+}
+
+/** A run was started, and nobody waits for its answer any more. */
+function givenUp(tool_use_id: string): SettledCall {
+  return { tool_use_id, content: 'The sub-agent was cancelled before it had given an answer.', is_error: true, duration: 0, outcome: 'cancelled' };
 }
 
 export function notStarted(tool_use_id: string): SettledCall {

@@ -7,7 +7,7 @@
  * Increments (`assistant_text`, not final) change nothing but `last_seq`, `last_ts` and `epoch`.
  */
 import { assertNever, InvariantBroken } from './assert-never.ts';
-import type { ErrorEvent, HookSpoke, RunCreated, RunEvent, RunUpdated, SessionHistory, StateChange, TurnEnd, ValidationFailed } from './events.ts';
+import type { ChildRunEvent, ErrorEvent, HookSpoke, RunCreated, RunEvent, RunUpdated, SessionHistory, StateChange, TurnEnd, ValidationFailed } from './events.ts';
 import { called, replied, settled } from './evolve-reply.ts';
 import { errorFingerprint } from './fingerprint.ts';
 import { isEnded, mayMove, type PauseReason } from './stop-reason.ts';
@@ -57,6 +57,7 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
       ...edited(state, event), recoveries: counted(state, event.site), compact_next: null, ...(event.usage === undefined ? {} : { turn_usage: addUsage(state.turn_usage, event.usage) }) };
     case 'history_repaired': return edited(state, event);
     case 'image_removed': return edited(state, event);
+    case 'child_run': return childChanged(state, event);
     case 'session_history': return withHistory(state, event);
     case 'context_truncated': case 'outcome_resolved': return {};
     case 'run_updated': return updated(state, event);
@@ -104,6 +105,18 @@ function turnEnded(state: RunState, event: TurnEnd): Partial<RunState> {
     turn_open: false, attempt: 0, turn_usage: noUsage, calls: [],
     active_s: state.active_s + event.duration, usage: addUsage(state.usage, event.usage),
   };
+}
+
+function childChanged(state: RunState, event: ChildRunEvent): Partial<RunState> {
+  const { child_run_id, tool_use_id, agent, status, limits, usage = noUsage, tool_calls = 0 } = event;
+  const index = state.children.findIndex((child) => child.child_run_id === child_run_id);
+  const child = state.children[index];
+  if (status === 'queued') {
+    if (child !== undefined || limits === undefined) throw new InvariantBroken(`child ${child_run_id} is started twice, or without limits`);
+    return { children: [...state.children, { child_run_id, tool_use_id, agent, status, limits }] };
+  }
+  if (child?.status !== 'queued') throw new InvariantBroken(`child ${child_run_id} ends, and is not there or has ended`);
+  return { children: state.children.with(index, { ...child, status }), usage: addUsage(state.usage, usage), tool_calls: state.tool_calls + tool_calls };
 }
 
 /** Earlier messages have no event in this log: they are named by negative numbers, in order. */

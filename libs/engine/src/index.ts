@@ -12,7 +12,7 @@ export type { Admission, Asking, ModelCall, ModelGateway, ModelOutcome, Permit }
 export { StoreAway } from './ports/run-store.ts';
 export type {
   Append, AppendReply, ArchiveDuty, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
-  LedgerWrite, ListRuns, Next, PumpReply, RemoveReply, RemoveRun, RestoredRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, TurnStore,
+  LedgerWrite, ListRuns, Next, PumpReply, RemoveReply, RemoveRun, RestoredRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, ToldCommand, TurnStore,
   WatchReply, WatchRequest,
 } from './ports/run-store.ts';
 export type { ToolAttachment, ToolCatalogue, ToolRun, ToolRunner, ToolRunResult } from './ports/tool-runner.ts';
@@ -20,6 +20,7 @@ export { archiveDue, archiveRun, DutyRefused, SealedEventsMissing, type ArchiveD
 export { archiveFirst, type ArchiveFirst } from './archive-first.ts';
 export { auditRun, type AuditResult } from './audit-run.ts';
 export { canaryOutcome, judgeCanary, judgeWhenDue, orderCanary, type CanaryDeps, type CanaryOrder, type OrderOutcome } from './canary.ts';
+export { childRunId, createChildRuns, type ChildDeps, type ChildRuns, type ChildStart } from './child-runs.ts';
 export { createRun, mintRunId, type Arms, type CreateDeps, type CreateOptions, type NewRun } from './create-run.ts';
 export { executeTurn, type DeliveryLimits, type TurnDeps, type TurnOutcome } from './execute-turn.ts';
 export { forkPoint, type ForkPoint } from './fork-run.ts';
@@ -32,6 +33,6 @@ export { LogGap, readLog, wholeLog, type LogDeps, type LogEntry } from './read-l
 export { foldLog, replayRun, type ReplayReport } from './replay-run.ts';
 export { LedgerOfLog } from './ledger-of-log.ts';
 export { restoreRuns, type RestoreDeps, type RestoreOptions, type RestoreSummary } from './restore.ts';
-export { runView, type RunView } from './run-view.ts';
+export { archivedDocument, runView, type RunView } from './run-view.ts';
 export { shownWhenArchived } from './shown-when-archived.ts';
 export { WarmRuns } from './warm-runs.ts';

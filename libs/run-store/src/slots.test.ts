@@ -50,7 +50,7 @@ test('all keys that one script names or touches lie in one slot', async () => {
   const handed = await claimRun(store, lost, 1);
   await store.recount([handed], -1);
   await store.handBack(handed);
-  await store.commit(commitOf(claim, 3, { type: 'end' }, 'completed'));
+  await store.commit({ ...commitOf(claim, 3, { type: 'end' }, 'completed'), tell: [{ run_id: lost, command_id: 'y', command: { type: 'steer', text: 'x' } }] });
   await redis.del(`{slots:01}:turns:${run_id}-finish`);
   await store.pump(1, { limit: 10, grace_ms: 0 });
   await store.dueForArchive(1, { limit: 10, retry_ms: 0 });

@@ -28,6 +28,14 @@ describe('observing events', () => {
     ]);
   });
 
+  test('counts a sub-agent by the event that starts it, and no turn as taken over that a resumed run goes on with', async () => {
+    const child = { type: 'child_run', child_run_id: 'run_c', tool_use_id: 'c', agent: 'helper' } as const;
+    expect(await counted({ ...child, status: 'queued' }, { ...child, status: 'completed', usage: { ...noUsage, input_tokens: 9 } })).toEqual(['treadle_runs_created_total{agent="helper"} 1']);
+    const metrics = createMetrics();
+    observeEvent(metrics, event({ type: 'turn_start', attempt: 2, worker: 'w' }), { ...context, resumed: true });
+    expect(await metrics.registry.getSingleMetricAsString('treadle_turns_redelivered_total')).toMatch(/_total 0$/m);
+  });
+
   test('counts a reply once, by the event that carries its usage', async () => {
     const usage = { ...noUsage, input_tokens: 10, output_tokens: 3 };
     const use = { type: 'tool_use', tool_name: 'files/read', tool_input: {}, tool_use_id: 'c', provider_id: null, execution: 'serial' } as const;

@@ -15,6 +15,8 @@ export interface EventContext {
   readonly models: readonly string[];
   /** Names of the run's pinned tools; others are counted as `other`, since models invent names. */
   readonly tools: readonly string[];
+  /** Whether the run was resumed in the same commit: its turn goes on, and was taken from nobody. */
+  readonly resumed?: boolean;
 }
 
 type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
@@ -24,7 +26,9 @@ export function observeEvent(metrics: Metrics, event: RunEvent, context: EventCo
   const { agent } = context;
   switch (event.type) {
     case 'run_created': return metrics.runsCreated.inc({ agent: event.agent });
-    case 'turn_start': return event.attempt > 1 ? metrics.turnsRedelivered.inc() : undefined;
+    // A sub-agent is created by the worker that has the run which starts it.
+    case 'child_run': return event.status === 'queued' ? metrics.runsCreated.inc({ agent: event.agent }) : undefined;
+    case 'turn_start': return event.attempt > 1 && context.resumed !== true ? metrics.turnsRedelivered.inc() : undefined;
     case 'model_request': return observeRequest(metrics, event, context);
     case 'assistant_text': return event.usage === undefined ? undefined : observeReply(metrics, event.usage, context);
     case 'tool_use': return event.usage === undefined ? undefined : observeReply(metrics, event.usage, context);

@@ -6,7 +6,7 @@
  * K2  `begin` is called once, directly before the call may have an effect; whatever ends before it is `not_started`.
  * K3  `call` ends soon after its signal aborts, and passes the abort on to whatever it started.
  */
-import type { EffectClass, ParallelClass } from '@treadle/core';
+import type { AgentSpec, BuiltinTool, EffectClass, ParallelClass } from '@treadle/core';
 import type { ToolAttachment, ToolRun } from '@treadle/engine';
 
 /** A tool as its source describes it; not yet checked. */
@@ -19,6 +19,8 @@ export interface OfferedTool {
   readonly effect: EffectClass | null;
   readonly parallel: ParallelClass | null;
   readonly timeout_ms: number | null;
+  /** Part of the host: nobody's word on tools counts for it. */
+  readonly builtin?: BuiltinTool;
 }
 
 export interface Offer {
@@ -49,8 +51,8 @@ export interface CallWindow {
 export interface ToolKind {
   /** Whether a tool of this name is carried out here. */
   owns(name: string): boolean;
-  /** What is there now, at least for these patterns. */
-  offered(patterns: readonly string[]): Promise<Offer>;
+  /** What is there now, at least for these patterns, for this agent. */
+  offered(patterns: readonly string[], spec: AgentSpec): Promise<Offer>;
   call(run: ToolRun, window: CallWindow): Promise<CallEnd>;
   close(): Promise<void>;
 }

@@ -26,7 +26,7 @@ export function createToolRunner(sources: ToolSources, options: ToolRunnerOption
   const mask = createMask(sources.secrets ?? []);
   return {
     async catalogue(spec) {
-      const offers = await Promise.all(kinds.all.map((kind) => kind.offered(spec.tools)));
+      const offers = await Promise.all(kinds.all.map((kind) => kind.offered(spec.tools, spec)));
       const { tools, problems } = buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas });
       return { tools, problems: problems.map(mask.text) };
     },

@@ -72,6 +72,7 @@ async function complete(context: ApiContext, creation: Creation): Promise<Accept
       throw new Problem({ status: 409, code: 'session_busy', detail: `The session is busy with ${reply.run_id}. Wait for it, or say in on_busy what shall happen.` });
     case 'exists': return { view: await existing(context, creation), isNew: false };
     case 'too_late': throw tooLate();
+    case 'fenced': throw new Error('a run without a parent was refused for its parent');
   }
 }
 

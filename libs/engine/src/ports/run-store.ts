@@ -17,6 +17,9 @@
  * S7  `create` is idempotent by run id, `command` by command id.
  * S8  Time that decides anything is the store's.
  * S9  A write is answered only when it is as durable as the store can make it.
+ * S10 A command to another run that a commit carries is accepted with it under the rules of `command`, or passed over; but the end of a child
+ *     finds room in a full inbox.
+ * S11 A run with a parent is created only while the parent's claim holds and no cancel of it has been accepted.
  *
  * A call that throws `StoreAway` has an unknown outcome: it may have happened. Claimants then abandon the delivery; the next claim finds out.
  */
@@ -43,6 +46,8 @@ export interface CreateRun {
   /** Epoch milliseconds of the store's clock; the first job is added then, or at once where null. */
   readonly run_at_ms: number | null;
   readonly session: CreateSession;
+  /** The claim of the run that starts this one: without it, or once that run is being cancelled, nothing is created. Both lie in one shard. */
+  readonly parent?: Claim | null;
   /** Epoch milliseconds of the store's clock (S6). */
   readonly not_after_ms: number;
 }
@@ -57,6 +62,8 @@ export type CreateReply =
   /** Nothing was written: the session's current run has not ended. */
   | { readonly type: 'session_busy'; readonly run_id: string }
   | { readonly type: 'session_missing' }
+  /** The parent's claim does not hold, or the parent is being cancelled. */
+  | { readonly type: 'fenced' }
   | { readonly type: 'too_late' };
 
 export interface ClaimRequest {
@@ -154,7 +161,12 @@ export interface Commit {
    * delivery is out of the count already. */
   readonly took_over?: 'no' | 'counted' | 'excused';
   readonly next: Next;
+  /** Commands to other runs of the same shard, accepted with this write; a run that cannot take one, or is not there, is passed over. */
+  readonly tell?: readonly ToldCommand[];
 }
+
+/** See `SendCommand`. */
+export interface ToldCommand { readonly run_id: string; readonly command_id: string; readonly command: Command }
 
 export type CommitReply =
   /** `inbox`: commands beyond `inbox_seen`; with `keep` they are still waiting to be applied. */
