@@ -34,7 +34,7 @@ export function modelRequest(state: RunState, model: ModelSpec): ModelRequest {
   const without = state.dropped[model.name] ?? [];
   return {
     model: { ...model, max_output_tokens: outputLimit(state, model), supports_images: model.supports_images && !without.includes('images') }, system: systemText(state),
-    messages: protocol === 'json_action' ? messages.map(asText) : messages,
+    messages: protocol === 'json_action' ? messages.map(asText) : model.supports_tools ? messages : messages.map(withoutCalls),
     tools: protocol === 'native' && model.supports_tools ? state.tools ?? [] : [],
     image_side: state.image_side, ...(without.length === 0 ? {} : { without }),
   };
@@ -61,6 +61,13 @@ function asText(message: Message): Message {
   }
   if (message.role !== 'tool') return message;
   return { role: 'host', note: 'action_result', content: `Result of ${message.tool_name}: ${message.is_error ? 'ERROR: ' : ''}${message.images === undefined ? message.content : withoutImages(message, '[Its images are not shown.]')}` };
+}
+
+/** For a request without tools: what was called and answered is told as text. */
+export function withoutCalls(message: Message): Message {
+  if (message.role === 'tool') return { role: 'user', content: `[Result of ${message.tool_name}: ${message.content}]` };
+  if (message.role !== 'assistant' || message.calls.length === 0) return message;
+  return { ...message, calls: [], text: `${message.text}\n[called ${message.calls.map((call) => `${call.tool_name} ${JSON.stringify(call.tool_input)}`).join(', ')}]`.trim() };
 }
 
 /** Leaves out what says nothing, and gives a call that has no result behind it one that says so. */

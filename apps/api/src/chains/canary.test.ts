@@ -113,6 +113,19 @@ describe('a trial', () => {
     expect([(await get(url, keysOf.alphaRead)).statusCode, (await put({ action: 'pause' }, keysOf.alphaRead)).statusCode, (await put({ action: 'pause' }, keysOf.alphaWrite)).statusCode]).toEqual([200, 403, 403]);
   });
 
+  test('that the store does not take at the start is told again, and keeps back no API', async () => {
+    await api.close();
+    stop();
+    let refusing = true;
+    await open((store) => ({ ...store, declare: async (...trial) => { if (refusing) throw new Error('OOM command not allowed'); return store.declare(...trial); } }));
+    expect(warnings).toEqual(['the trials of new models cannot be looked at']);
+    expect((await get()).statusCode).toBe(404);
+    expect((await created(await createdRun(api))).chain).toMatchObject({ models: [{ name: 'small' }, { name: 'big' }, { name: 'next' }], canary: { arm: 'control', stage: 0 } });
+    refusing = false;
+    await look();
+    expect((await get()).json()).toMatchObject({ stage: 0, status: 'active' });
+  });
+
   test('that the store has lost is begun again at the next look', async () => {
     let lost = false;
     await api.close();

@@ -1,7 +1,7 @@
 /**
- * The trials of new models in an API process: the configuration tells the fleet of them when the process starts, and they are looked at
- * from time to time for the metrics. A trial that the store has lost is begun again; one that it has is left alone, since processes of
- * another release may have told it.
+ * The trials of new models in an API process: the configuration tells the fleet of them once, when the process starts or as soon as the
+ * store takes it, and they are looked at from time to time for the metrics. A trial that the store has lost is begun again; one that it
+ * has is left alone, since processes of another release may have told it.
  */
 import { canaryDefinitions, chainSpecOf, type LoadedConfig } from '@treadle/config';
 import type { CanaryStore } from '@treadle/engine';
@@ -19,26 +19,38 @@ export interface TrialsSetup {
 
 const lookEveryMs = 5000;
 
-/** Throws what the store throws when it does not take a trial. */
+/** One line says as much as many. */
+const warnEveryMs = 10_000;
+
+/** A store that does not take the trials now keeps back no API: it is told again. */
 export async function startTrials(setup: TrialsSetup): Promise<{ readonly deps: Required<Pick<ApiDeps, 'arms' | 'trials'>>; look(): Promise<void>; stop(): void }> {
   const { canaries, config, metrics, logger } = setup;
   const definitions = canaryDefinitions(config);
   observeChains(metrics, Object.keys(config.chains).flatMap((name) => chainSpecOf(config, name) ?? []));
-  for (const [chain, definition] of Object.entries(definitions)) await canaries.declare(chain, definition);
+  const told = new Set<string>();
+  let warnedMs = -Infinity;
+  const warn = (error: unknown, message: string): void => {
+    if (performance.now() - warnedMs < warnEveryMs) return;
+    warnedMs = performance.now();
+    logger.warn({ err: error }, message);
+  };
 
   async function look(): Promise<void> {
     for (const [chain, definition] of Object.entries(definitions)) {
+      if (!told.has(chain)) await canaries.declare(chain, definition);
+      told.add(chain);
       const reading = await canaries.read(chain, { decisions: 0, runs: false });
       if (reading === null) await canaries.declare(chain, definition);
       observeTrial(metrics, { chain, model: reading?.state.definition.model ?? definition.model, stage: reading?.state.stage ?? 0 });
     }
   }
 
-  await look();
-  const timer = setInterval(() => { look().catch(() => undefined); }, lookEveryMs).unref();
+  const lookAgain = (): Promise<void> => look().catch((error: unknown) => { warn(error, 'the trials of new models cannot be looked at'); });
+  await lookAgain();
+  const timer = setInterval(() => { void lookAgain(); }, lookEveryMs).unref();
   return {
     deps: {
-      arms: createArms(canaries, { onUnknown: (error) => { logger.warn({ err: error }, 'nobody said which arm of a canary a new run is in; it is made as control'); } }),
+      arms: createArms(canaries, { onUnknown: (error) => { warn(error, 'nobody said which arm of a canary a new run is in; it is made as control'); } }),
       trials: {
         canaries, judge: judgeTrial, uuid: uuidv7, chains: Object.keys(definitions),
         onDecided: (chain, { decision, by, model, from_stage, to_stage }) => {
