@@ -1,4 +1,4 @@
-/** Kind 18: MCP servers that forget, take long, die and share names. */
+/** Kinds 18 and 19: MCP servers that forget, take long, die and share names, and schemas that refer to themselves. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Role } from '../e2e/processes.ts';
 import { ofType, play } from './general-checks.ts';
 import { startSite, type Site } from './http-site.ts';
+import { wires } from './speech.ts';
 import { startCases, type Cases } from './stage.ts';
 import { resultsOf } from './wire.ts';
 
@@ -86,6 +87,20 @@ describe('a server over HTTP', () => {
     await stopping;
     expect(gone.run).toMatchObject({ status: 'completed', answer: 'ok' });
     expect(resultsOf(gone.requests[2]).map(({ content }) => content)).toEqual(['2', expect.stringMatching(/^ERROR: .*MCP server twin cannot be reached: .*ECONNREFUSED/) as string, '6']);
+  });
+});
+
+describe('a schema that refers to a part of itself', () => {
+  test.each(wires)('C80: is whole for %s, and the call reaches the server as the model made it', async (wire) => {
+    const args = { q: { limit: 5, and: { limit: 6 } } };
+    const { run, requests, live } = await play(cases, `C80 ${wire}`, [
+      reply({ calls: [{ id: 'c1', name: 't__query', args }, { id: 'c2', name: 't__query', args: { q: { limit: 'five' } } }, { id: 'c3', name: 't__query', args: { limit: 5 } }] }), text('ok')], { wire });
+    expect(run).toMatchObject({ status: 'completed', answer: 'ok' });
+    // The strict validator has refused nothing, so every reference leads somewhere; and what it led to is still said, in place or apart.
+    expect(JSON.stringify(requests[0]!.body!['tools'])).toContain('"limit":{"type":"integer"}');
+    expect(live.starts('query').map(({ input }) => input)).toEqual([args]);
+    expect(resultsOf(requests[1]).map(({ content }) => content)).toEqual([
+      'at most 5', expect.stringMatching(/^ERROR: The arguments do not fit t__query: "q.limit" must be integer/) as string, expect.stringMatching(/^ERROR: .*"q" is missing/) as string]);
   });
 });
 
