@@ -3,6 +3,8 @@
  * tests that must then fail. An edit is exact text, found once in its file, so that a change of the source makes it fail loudly
  * instead of proving nothing.
  */
+import { boundaryProtections } from './boundary-protections.ts';
+import { canaryProtections } from './canary-protections.ts';
 import { fleetProtections } from './fleet-protections.ts';
 import { storeProtections } from './store-protections.ts';
 
@@ -216,5 +218,6 @@ const durabilityProtections: readonly Protection[] = [
 ];
 
 export const protections: readonly Protection[] = [
-  ...storeProtections, ...engineProtections, ...archiveProtections, ...readerProtections, ...durabilityProtections, ...fleetProtections,
+  ...storeProtections, ...engineProtections, ...archiveProtections, ...readerProtections, ...durabilityProtections, ...fleetProtections, ...canaryProtections,
+  ...boundaryProtections,
 ];

@@ -7,7 +7,7 @@ import { appendFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { LedgerLine, LedgerPhase } from '@treadle/testkit';
 import { oddText } from './odd-text.ts';
-import { png } from './pictures.ts';
+import { noise, png } from './pictures.ts';
 
 type Input = Readonly<Record<string, unknown>>;
 interface Part { readonly type: string; readonly [field: string]: unknown }
@@ -40,10 +40,15 @@ const tools: Readonly<Record<string, Tool>> = {
   picture: { properties: { kind: 'string' }, read: true, answer: ({ kind }) => [{ type: 'image', mimeType: 'image/png', data: picture(String(kind)) }] },
 };
 
-/** `wide`: more pixels than providers take. `heavy`: more bytes. */
+/** `wide`: more pixels than providers take. `heavy`: more bytes. `none`: as many, and no picture. `broken`: the beginning of one. */
 function picture(kind: string): string {
-  if (kind === 'heavy') return Buffer.alloc(4_900_000, 0x5a).toString('base64');
-  return png(9000, 100);
+  switch (kind) {
+    case 'heavy': return noise(2200, 2200);
+    case 'none': return Buffer.alloc(4_900_000, 0x5a).toString('base64');
+    case 'broken': return png(300, 300).slice(0, 80);
+    case 'small': return png(30, 20);
+    default: return png(9000, 100);
+  }
 }
 
 interface Message { readonly id?: number | string; readonly method?: string; readonly params?: Record<string, unknown> }

@@ -189,7 +189,7 @@ export class Worker {
     };
     return {
       store, clock: world.clock, random: world.random, warm: this.#warm, worker: 'w', limits: { poison: 100, nudges: 5 },
-      archive: { putBlob: () => Promise.resolve('blob') }, increments: new IncrementWriter({ store, random: world.random }), held: new HeldRuns(store),
+      archive: { putBlob: () => Promise.resolve('blob'), getBlob: () => Promise.resolve(null) }, increments: new IncrementWriter({ store, random: world.random }), held: new HeldRuns(store),
       ...this.#children(real), judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
       models: { ...alwaysThere, call: ({ request }) => this.#gate(() => {
         world.requests.push([...request.messages]);

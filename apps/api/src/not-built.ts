@@ -8,8 +8,6 @@ export const notBuiltRoutes: readonly (readonly [method: 'GET' | 'POST' | 'PUT' 
   ['POST', '/v1/runs/batch', 'write'],
   ['POST', '/v1/runs/cancel', 'write'],
   ['POST', '/v1/runs/:run_id/approvals/:tool_use_id', 'write'],
-  ['GET', '/v1/chains/:name/canary', 'read'],
-  ['PUT', '/v1/chains/:name/canary', 'admin'],
   ['POST', '/v1/schedules', 'write'],
   ['GET', '/v1/schedules', 'read'],
   ['DELETE', '/v1/schedules', 'write'],

@@ -5,12 +5,12 @@
  * Holds nothing between jobs that another worker could not find in the store.
  */
 import { initialState, restoreState, type Message, type RunEvent, type RunState } from '@treadle/core';
-import { agentSpecOf, agentVersionOf, functionTools, hookFunctions, mcpServers, modelConnections, modelPrices, toolPolicies, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
+import { agentSpecOf, agentVersionOf, hookFunctions, modelConnections, modelPrices, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
-  archiveDue, archiveFirst, archiveRun, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type ArchiveDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
+  archiveDue, archiveFirst, archiveRun, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
-import { createModelFleet } from '@treadle/fleet';
+import { createCanaryStore, createModelFleet } from '@treadle/fleet';
 import { createAnswerJudge } from '@treadle/judgement';
 import { createModelGateway, type ClosableModelGateway } from '@treadle/models';
 import { consumeJobs, queueDepths, turnJobs } from '@treadle/queue';
@@ -24,9 +24,11 @@ import { createAudits, type Audits } from './audits.ts';
 import { breakerGauge, onTransition } from './breakers.ts';
 import { measuredModels, measuredStore, measuredTools, measuredTurn } from './measured.ts';
 import { createTicks, type Ticks } from './ticks.ts';
+import { toolSources } from './tool-sources.ts';
+import { createTrials } from './trials.ts';
 
 /** How often, ms. */
-const every = { watch: 1000, models: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000, archiveBacklog: 2000, audit: 15_000 } as const;
+const every = { watch: 1000, models: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000, archiveBacklog: 2000, audit: 15_000, canary: 2000 } as const;
 /** Runs that one look at the archive's backlog goes through, in one script. */
 const backlogLooks = 300;
 /** When the pump looks again at a run that has a job, ms. */
@@ -36,6 +38,8 @@ export interface WorkerSetup {
   readonly settings: Settings;
   readonly config: LoadedConfig;
   readonly logger: Logger;
+  /** Of the environment; those of the configuration are known from it. */
+  readonly secrets?: readonly string[];
   readonly redisUrl: string;
   /** Where the file archive lies, if no bucket is set. */
   readonly archiveDir: string;
@@ -78,23 +82,25 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
       connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock, fleet: createModelFleet({ redis: fleetRedis, prefix: settings.prefix }),
       breakers: { volume: settings.breakerVolume, openMs: settings.breakerOpenMs }, onTransition: onTransition(logger, metrics),
     }),
-    tools: createToolRunner({ functions: functionTools(setup.config), mcpServers: mcpServers(setup.config), policies: toolPolicies(setup.config) }),
+    tools: createToolRunner(toolSources(setup.config, { secrets: setup.secrets ?? [], blobs: opened.archive })),
   });
   const { description } = opened;
   const held = new HeldRuns(store);
   const archiving: ArchiveDeps = { store, archive, options: archiveOptions(settings), observe: (outcome) => { metrics.archiveSegments.inc({ outcome }); } };
   const audits = createAudits({ archive, metrics, logger });
   const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving, audits });
+  const trials = createTrials({ canaries: createCanaryStore(redis, { prefix: settings.prefix }), config: setup.config, metrics, logger });
   // What is benched or open is known before the first run asks.
   await models.exchange();
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
     concurrency: settings.workerConcurrency, leaseMs: settings.leaseMs, onError: seldom((error) => { logger.warn({ err: error }, 'queue'); }),
     onTaken: (waitedMs) => { metrics.queueWait.observe(waitedMs / 1000); },
-    handler: (job, signal) => handle({ deps, metrics, logger, archiving }, job, signal),
+    handler: (job, signal) => handle({ deps, finishing: { store, canary: trials.finishing }, metrics, logger, archiving }, job, signal),
   });
   const ticks = createTicks((name, error) => { logger.warn({ err: error, duty: name }, 'a duty failed; it is tried again'); });
   addDuties(ticks, { settings, store, held, clock, archiving, metrics, redis, models });
   ticks.add('audit', every.audit, () => audits.round());
+  ticks.add('canary', every.canary, () => trials.round());
   archive.check().catch((error: unknown) => { logger.warn({ err: error, archive: description }, 'the archive cannot be used; runs go on, and are archived when it can'); });
   logger.info({ redis: redisDescription, archive: description, shards: settings.shards, concurrency: settings.workerConcurrency }, 'worker ready');
 
@@ -146,7 +152,7 @@ function showing({ settings, logger }: WorkerSetup, { store, archiving }: Parts)
 const random = { uuid: uuidv7, jitter: Math.random };
 
 function contextOf(state: RunState) {
-  return { agent: state.agent, chain: state.spec?.chain.name ?? '', model: state.model, tools: (state.tools ?? []).map((tool) => tool.name) };
+  return { agent: state.agent, chain: state.spec?.chain.name ?? '', model: state.model, models: (state.spec?.chain.models ?? []).map((model) => model.name), tools: (state.tools ?? []).map((tool) => tool.name) };
 }
 
 /** What a run has said: from the store while it is there, else folded from the archive. */
@@ -177,11 +183,11 @@ function logEvent(logger: Logger, event: RunEvent, resumed: boolean): void {
   if (event.type === 'run_end') logger.info({ ...fields, status: event.status, stop_reason: event.stop_reason }, 'run ended');
 }
 
-interface Handling { readonly deps: TurnDeps; readonly metrics: Metrics; readonly logger: Logger; readonly archiving: ArchiveDeps }
+interface Handling { readonly deps: TurnDeps; readonly finishing: FinishDeps; readonly metrics: Metrics; readonly logger: Logger; readonly archiving: ArchiveDeps }
 
-async function handle({ deps, metrics, logger, archiving }: Handling, job: Job, signal: AbortSignal): Promise<JobOutcome> {
+async function handle({ deps, finishing, metrics, logger, archiving }: Handling, job: Job, signal: AbortSignal): Promise<JobOutcome> {
   if (job.type === 'finish') {
-    await finishRun(deps, job.run_id);
+    await finishRun(finishing, job.run_id);
     return 'done';
   }
   const startedMs = performance.now();

@@ -2,6 +2,7 @@
  * The client of the HTTP API. Every call is one request; `events` is as many as it takes.
  */
 import type { RunEvent } from '@treadle/core';
+import type { Canary, CanaryOrder, ListedChain, ListedModel } from './canary.ts';
 import { createSseParser } from './sse.ts';
 
 export interface ClientOptions {
@@ -117,6 +118,12 @@ export interface Client {
   /** A new run from a point of this one's log; without an input the model is asked again what it was asked last. */
   fork(id: string, from: { readonly after_seq: number; readonly input?: unknown; readonly chain?: string; readonly limits?: RunRequest['limits'] }, options?: CommandOptions): Promise<Run>;
   replay(id: string): Promise<{ readonly identical: boolean; readonly events: number; readonly differences: readonly unknown[] }>;
+  models(): Promise<{ readonly data: readonly ListedModel[] }>;
+  chains(): Promise<{ readonly data: readonly ListedChain[] }>;
+  /** The trial of a new model in a chain. */
+  canary(chain: string): Promise<Canary>;
+  /** The trial as it is then. */
+  moveCanary(chain: string, order: CanaryOrder): Promise<Canary>;
   breakers(): Promise<{ readonly data: readonly Breaker[]; readonly next_cursor: string | null }>;
   /** `open`: until it is reset. `reset`: a breaker or a bench. */
   changeBreaker(id: string, action: 'open' | 'reset'): Promise<Pick<Breaker, 'id' | 'kind' | 'state' | 'forced'>>;
@@ -159,6 +166,10 @@ export function createClient(options: ClientOptions): Client {
     resolve: (id, call, word, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/ledger/${encodeURIComponent(call)}`, { ...keyed(command), body: word }),
     fork: (id, from, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/fork`, { ...keyed(command), body: from }),
     replay: (id) => json('POST', `/v1/runs/${encodeURIComponent(id)}/replay`),
+    models: () => json('GET', '/v1/models'),
+    chains: () => json('GET', '/v1/chains'),
+    canary: (chain) => json('GET', `/v1/chains/${encodeURIComponent(chain)}/canary`),
+    moveCanary: (chain, order) => json('PUT', `/v1/chains/${encodeURIComponent(chain)}/canary`, { body: order }),
     breakers: () => json('GET', '/v1/breakers'),
     changeBreaker: (id, action) => json('POST', `/v1/breakers/${encodeURIComponent(id)}`, { body: { action } }),
     get: (path) => json('GET', path),

@@ -1,6 +1,7 @@
 /** What a run is pinned to when it is created: made here from the configuration, without secrets and addresses. */
 import { createHash } from 'node:crypto';
 import { canonicalJson, limitNames, mostOf, type AgentLimits, type AgentSpec, type ChainSpec, type LimitName, type LimitRange, type Limits, type ModelSpec } from '@treadle/core';
+import type { CanaryDefinition } from '@treadle/engine';
 import type { LoadedConfig } from './load.ts';
 import { nameOf } from './schema/answers.ts';
 import type { AgentConfig } from './schema/config.ts';
@@ -32,7 +33,20 @@ function descriptionOf(agent: AgentConfig | undefined): string {
 /** A chain with its models, or undefined where none has that name. */
 export function chainSpecOf(config: LoadedConfig, name: string): ChainSpec | undefined {
   const chain = Object.hasOwn(config.chains, name) ? config.chains[name] : undefined;
-  return chain === undefined ? undefined : { name, models: chain.models.map((each) => modelSpec(config, each)) };
+  if (chain === undefined) return undefined;
+  const models = modelsOf(chain).map((each) => modelSpec(config, each));
+  // As it is before any run is drawn: the arm of a run is no part of what its agent is.
+  return { name, models, ...(chain.canary == null ? {} : { canary: { model: chain.canary.model, arm: 'control', stage: 0 } }) };
+}
+
+/** A model on trial stands last. */
+function modelsOf(chain: LoadedConfig['chains'][string]): string[] {
+  return [...chain.models, ...(chain.canary == null ? [] : [chain.canary.model])];
+}
+
+/** The trials of new models, by chain. */
+export function canaryDefinitions(config: LoadedConfig): Readonly<Record<string, CanaryDefinition>> {
+  return Object.fromEntries(Object.entries(config.chains).flatMap(([name, { canary }]) => canary == null ? [] : [[name, canary]]));
 }
 
 /** Names one spec for ever: the hash of its canonical JSON, so that the order of keys in a file does not matter. */
@@ -48,7 +62,8 @@ export function configWarnings(config: LoadedConfig): string[] {
 /** Where a model of an agent's chain lacks what the agent needs. */
 function lackingModels(config: LoadedConfig, name: string, agent: AgentConfig): string[] {
   if (agent.tools.length === 0) return [];
-  const lacking = (config.chains[agent.chain]?.models ?? []).filter((model) => config.models[model]?.supports_tools === false);
+  const chain = config.chains[agent.chain];
+  const lacking = (chain === undefined ? [] : modelsOf(chain)).filter((model) => config.models[model]?.supports_tools === false);
   return lacking.map((model) => `agent "${name}" has tools, but model "${model}" of its chain "${agent.chain}" does not support them`);
 }
 

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { agentSpecOf, agentVersionOf, configWarnings } from './agent-spec.ts';
 import { builtinConfig } from './builtin.ts';
-import { mcpServers, modelConnections, toolPolicies } from './connections.ts';
+import { httpTools, mcpServers, modelConnections, toolPolicies } from './connections.ts';
 import { defineTool } from './define-tool.ts';
 import { checkConfig, loadConfig, type LoadedConfig } from './load.ts';
 import { configJsonSchema } from './schema/config.ts';
@@ -109,11 +109,8 @@ describe('what belongs to later releases', () => {
       models: {
         cloud: { provider: 'anthropic', model: 'm' }, small: { provider: 'ollama', model: 'm' },
       },
-      chains: { default: { models: ['small'], canary: { model: 'cloud' } } },
-      mcp_servers: { web: { url: 'https://example.org/mcp', headers: { authorization: 'x' } } },
-      http_tools: { lookup: { url: 'https://example.org' } },
-      tools: { 'files/write_file': { approval: 'always', path_args: ['path'], roots: ['./w'], max_total_ms: 5, approval_timeout_s: 9, on_approval_timeout: 'allow' } },
-      egress: { allow: ['http://127.0.0.1:1'] },
+      chains: { default: { models: ['small'] } },
+      tools: { 'files/write_file': { approval: 'always', path_args: ['path'], roots: ['./w'], approval_timeout_s: 9, on_approval_timeout: 'allow' } },
       tenants: { default: { max_concurrent_runs: 4, weight: 2 } },
       agents: {
         a: {
@@ -123,10 +120,8 @@ describe('what belongs to later releases', () => {
     };
     const problems = problemsAt(raw);
     expect(Object.keys(problems).sort()).toEqual([
-      'chains.default.canary', 'egress', 'http_tools',
-      'mcp_servers.web.command', 'mcp_servers.web.headers', 'mcp_servers.web.url',
       'tenants.default.max_concurrent_runs', 'tenants.default.weight',
-      'tools.files/write_file.approval', 'tools.files/write_file.approval_timeout_s', 'tools.files/write_file.max_total_ms',
+      'tools.files/write_file.approval', 'tools.files/write_file.approval_timeout_s',
       'tools.files/write_file.on_approval_timeout', 'tools.files/write_file.path_args',
       'tools.files/write_file.roots',
     ]);
@@ -147,6 +142,58 @@ describe('what belongs to later releases', () => {
       agents: { assistant: { instructions: 'x', subagents: [] } },
     });
     expect(Object.keys(config.agents)).toEqual(['assistant']);
+  });
+});
+
+describe('tools over HTTP', () => {
+  const id = { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] };
+
+  test('and the addresses they may reach are taken, with secrets in their headers', () => {
+    const config = accepted({
+      ...minimal(),
+      http_tools: {
+        lookup: { url: 'https://api.example/{id}?v=2', description: 'Looks up.', input_schema: id, headers: { authorization: 'env:TOKEN' } },
+        ping: { method: 'POST', url: 'http://127.0.0.1:9/', input_schema: {} },
+      },
+      mcp_servers: { web: { url: 'https://example.org/mcp', headers: { authorization: 'env:TOKEN' } } },
+      egress: { allow: ['http://127.0.0.1:9', 'https://inner.example/'] },
+      tools: { lookup: { timeout_ms: 5, max_total_ms: 9 }, ping: { max_total_ms: null } },
+    }, { TOKEN: 'tok-secret' });
+    expect(httpTools(config)).toEqual({
+      lookup: { method: 'GET', url: 'https://api.example/{id}?v=2', description: 'Looks up.', input_schema: id, headers: { authorization: 'tok-secret' } },
+      ping: { method: 'POST', url: 'http://127.0.0.1:9/', description: '', input_schema: { type: 'object' }, headers: {} },
+    });
+    expect(mcpServers(config).web).toEqual({ url: 'https://example.org/mcp', headers: { authorization: 'tok-secret' }, trusted: false, concurrency: 8 });
+    expect(toolPolicies(config)).toEqual({ lookup: { timeout_ms: 5, max_total_ms: 9 }, ping: {} });
+    expect(config.secrets).toEqual(['tok-secret']);
+  });
+
+  test.each<[string, object, string, RegExp]>([
+    ['a host that the model would choose', { http_tools: { x: { url: 'https://{id}/', input_schema: id } } }, 'http_tools.x.url', /never in the host/],
+    ['a port that the model would choose', { http_tools: { x: { url: 'https://a.example:{id}/', input_schema: id } } }, 'http_tools.x.url', /never in the host/],
+    ['a placeholder that need not be given', { http_tools: { x: { url: 'https://a.example/{name}', input_schema: id } } }, 'http_tools.x.url', /\{name\} is not among the required/],
+    ['a broken placeholder', { http_tools: { x: { url: 'https://a.example/{a b}', input_schema: id } } }, 'http_tools.x.url', /between the braces/],
+    ['another scheme', { http_tools: { x: { url: 'ftp://a.example/' } } }, 'http_tools.x.url', /expected an http or https URL/],
+    ['a password in the address', { http_tools: { x: { url: 'https://u:p@a.example/' } } }, 'http_tools.x.url', /without user and password/],
+    ['a schema that is none', { http_tools: { x: { url: 'https://a.example/', input_schema: { properties: { a: { type: 'nothing' } } } } } }, 'http_tools.x.input_schema', /JSON Schema/],
+    ['a schema of something else', { http_tools: { x: { url: 'https://a.example/', input_schema: { type: 'array' } } } }, 'http_tools.x.input_schema', /its type is not "object"/],
+    ['a header of the host', { http_tools: { x: { url: 'https://a.example/', headers: { 'Idempotency-Key': '1' } } } }, 'http_tools.x.headers.Idempotency-Key', /set by the host/],
+    ['a header with a line break', { http_tools: { x: { url: 'https://a.example/', headers: { a: 'x\r\ny' } } } }, 'http_tools.x.headers.a', /line breaks/],
+    ['a name of the host', { http_tools: { http_get: { url: 'https://a.example/' } } }, 'http_tools.http_get', /belongs to a tool of the host/],
+    ['a secret in what the model is told', { http_tools: { x: { url: 'https://a.example/', description: 'env:S' } } }, 'http_tools.x.description', /would enter the log/],
+    ['a server by both ways', { mcp_servers: { x: { url: 'https://a.example/', command: 'node' } } }, 'mcp_servers.x.url', /not both/],
+    ['a server by none', { mcp_servers: { x: {} } }, 'mcp_servers.x.command', /or a url/],
+    ['headers for a program', { mcp_servers: { x: { command: 'node', headers: { a: 'b' } } } }, 'mcp_servers.x.headers', /only a server with a url/],
+    ['arguments for a url', { mcp_servers: { x: { url: 'https://a.example/', args: ['b'] } } }, 'mcp_servers.x.args', /only a server with a command/],
+    ['more than an origin', { egress: { allow: ['http://127.0.0.1:9/path'] } }, 'egress.allow.0', /expected an origin/],
+    ['a bare host', { egress: { allow: ['127.0.0.1'] } }, 'egress.allow.0', /expected an http or https URL/],
+  ])('with %s are refused', (_name, over, path, problem) => {
+    expect(problemsAt({ ...minimal(), ...over }, { S: 'secret-1' })[path]).toMatch(problem);
+  });
+
+  test('may not share a name with a function', () => {
+    const tool = defineTool({ name: 'lookup', description: '', input: { type: 'object' }, run: () => '' });
+    expect(problemsAt({ ...minimal(), functions: [tool], http_tools: { lookup: { url: 'https://a.example/' } } })).toMatchObject({ 'functions.0': 'a tool named "lookup" is defined already' });
   });
 });
 

@@ -42,7 +42,20 @@ export type HookSpec = { readonly name: string } & (
 export interface ChainSpec {
   readonly name: string;
   readonly models: readonly ModelSpec[];
+  /** Where one of the models is on trial. */
+  readonly canary?: CanaryPin;
 }
+
+/** A run's part in the trial of a new model: pinned when the run is created, and never changed by where the trial has got to since. */
+export interface CanaryPin {
+  /** The model's name; it stands in `models`, too: first in the arm `canary`, last in `control`. */
+  readonly model: string;
+  readonly arm: CanaryArm;
+  /** Percent of new runs that began on the model when this one was created. */
+  readonly stage: number;
+}
+
+export type CanaryArm = 'canary' | 'control';
 
 export interface ModelSpec {
   /** The name in the configuration; what events and metrics call it. */
@@ -83,6 +96,10 @@ export interface ToolDefinition {
   readonly effect: EffectClass;
   readonly parallel: ParallelClass;
   readonly timeout_ms: number;
+  /** How long reported progress may put the time-out off. Absent: four times `timeout_ms`. */
+  readonly max_total_ms?: number;
+  /** Of `path`: the arguments that name what it reads or writes. */
+  readonly path_args?: readonly string[];
   /** Asked again and again on purpose: identical calls are no loop. */
   readonly polling?: boolean;
   /** Absent: `report`. */

@@ -13,6 +13,7 @@ import type { EventBody } from './events.ts';
 import { budgetDue } from './limit-due.ts';
 import { pause } from './pausing.ts';
 import { goOnWithCalls } from './questions.ts';
+import { imageTokens } from './request.ts';
 import { specOf, type RunState } from './state.ts';
 import { toolUses } from './tool-call.ts';
 import type { Decision, ModelReplied, ModelReply } from './turn-input.ts';
@@ -81,8 +82,10 @@ const mostCalls = 512;
 function contextTruncated(state: RunState, reply: ModelReply): EventBody | null {
   const counted_tokens = reply.usage.input_tokens;
   const { estimated_tokens, model } = state;
-  const known = counted_tokens > 0 && estimated_tokens > 2000 && model !== null;
-  return known && counted_tokens < 0.35 * estimated_tokens ? { type: 'context_truncated', model, estimated_tokens, counted_tokens } : null;
+  if (model === null || counted_tokens === 0) return null;
+  // A small image costs next to nothing, so images prove nothing.
+  const certain = estimated_tokens - imageTokens(state, model);
+  return certain > 2000 && counted_tokens < 0.35 * certain ? { type: 'context_truncated', model, estimated_tokens, counted_tokens } : null;
 }
 
 /** Thinking, text, calls: in this order, the reply's cost on the first that carries it. */

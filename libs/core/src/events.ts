@@ -5,8 +5,9 @@
 import type { AgentSpec, HookDecision, ParallelClass, ToolDefinition } from './agent-spec.ts';
 import type { ErrorType } from './error-type.ts';
 import type { Limits } from './limits.ts';
-import type { Content, Message } from './message.ts';
+import type { Attachment, Content, Message } from './message.ts';
 import type { RecoveryAction, RecoverySite } from './recovery.ts';
+import type { DroppableFeature } from './request.ts';
 import type { EndStatus, PauseReason, RunStatus, StopReason } from './stop-reason.ts';
 import type { Usage } from './usage.ts';
 
@@ -143,6 +144,8 @@ export interface ToolResult {
   readonly truncated_bytes?: number;
   /** sha256 of the whole observation in the archive. */
   readonly blob?: string;
+  /** In the archive, too; the model is shown those that are images, if it takes any. The content says of each what it is. */
+  readonly attachments?: readonly Attachment[];
   readonly outcome?: UnusualOutcome;
 }
 
@@ -175,6 +178,8 @@ export interface ErrorEvent {
   readonly consecutive_errors: number;
   /** Of `clamp_output`: the most tokens that this model is asked for from now on. */
   readonly output_cap?: number;
+  /** Of `drop_feature`: what this model is asked without from now on. */
+  readonly feature?: DroppableFeature;
   readonly usage?: Usage;
 }
 

@@ -40,7 +40,7 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
     case 'turn_start': return { turn_number: event.attempt === 1 ? state.turn_number + 1 : state.turn_number, attempt: event.attempt, turn_open: true };
     case 'model_request': return {
       model: event.model, position: event.position, model_errors: event.position === state.position ? state.model_errors : 0, tried: state.tried.includes(event.position) ? state.tried : [...state.tried, event.position],
-      estimated_tokens: event.estimated_tokens, compact_next: null };
+      estimated_tokens: event.estimated_tokens, compact_next: null, left_first_model: state.left_first_model || event.position > 0 };
     case 'assistant_text': return event.is_final ? { ...replied(state, event.seq, { text: event.content }), ...spent(state, event.usage) } : {};
     case 'assistant_thinking': return replied(state, event.seq, { thinking: event.content, provider_data: event.provider_data ?? null });
     case 'tool_use': return { ...called(state, event), ...spent(state, event.usage) };
@@ -148,6 +148,7 @@ function failed(state: RunState, event: ErrorEvent & { seq: number }): Partial<R
   const sameModel = event.action === 'backoff' || event.action === 'fail';
   return {
     consecutive_errors: event.consecutive_errors,
+    errors_by_type: { ...state.errors_by_type, [event.error_type]: (state.errors_by_type[event.error_type] ?? 0) + 1 },
     model_errors: anew.includes(event.action) ? 0 : state.model_errors + (sameModel ? 1 : 0),
     recoveries: event.site === null ? state.recoveries : counted(state, event.site),
     turn_usage: event.usage === undefined ? state.turn_usage : addUsage(state.turn_usage, asWaste(event.usage)),
@@ -171,6 +172,7 @@ function recovered(state: RunState, event: ErrorEvent & { seq: number }): Partia
       continuations: state.continuations + 1 };
     case 'shrink_image': return { image_side: nextImageSide(state.image_side) };
     case 'clamp_output': return event.output_cap === undefined ? {} : { output_caps: { ...state.output_caps, [event.model]: event.output_cap } };
+    case 'drop_feature': return event.feature === undefined ? {} : { dropped: { ...state.dropped, [event.model]: [...state.dropped[event.model] ?? [], event.feature] } };
     case 'enlarge_output': return { output_room: state.output_room * 2, continuations: state.continuations + 1 };
     case 'reactive_compact': return { compact_next: 'reactive', reactive_tried: true };
     case 'aggressive_snip': return { compact_next: 'aggressive', reactive_tried: false };

@@ -72,7 +72,7 @@ const happening = fc.record({
   away: fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: fc.uniqueArray(fc.record({
     model: fc.constantFrom('m1', 'm2'), why: fc.constantFrom('breaker_open' as const, 'credential_benched' as const, 'model_benched' as const),
     wait: fc.option(fc.integer({ min: 0, max: 5000 }).map((seconds) => ({ until_s: 1000 + seconds, wait_ms: seconds * 1000 }))) }), { selector: ({ model: name }) => name }) }),
-  waits: fc.record({ room_ms: fc.constantFrom(0, 0, 0, 500, 90_000), wait_ms: fc.constantFrom(0, 0, 0, 700), retry_after_s: fc.constantFrom(null, null, 5, 3600), other_key: fc.boolean() }),
+  waits: fc.record({ room_ms: fc.constantFrom(0, 0, 0, 500, 90_000), wait_ms: fc.constantFrom(0, 0, 0, 700), retry_after_s: fc.constantFrom(null, null, 5, 3600), other_key: fc.boolean(), feature: fc.constantFrom(null, 'images' as const, 'stream_options' as const) }),
   timedOut: seldom(30, fc.constantFrom('turn_timeout' as const, 'session_timeout' as const)),
 });
 type Happening = typeof happening extends fc.Arbitrary<infer T> ? T : never;
@@ -159,7 +159,7 @@ function answer(state: RunState, decision: Decision, now: Happening): TurnInput 
   if (decision.effect.type === 'summarise') return { type: 'summarised', unavailable: now.away, now_s: 1000, purpose: decision.effect.purpose, text: now.crash ? null : now.content, usage: null, elapsed_s: 1, commands: [] };
   if (decision.effect.type === 'settle_tool_calls') return { type: 'tool_calls_settled', results: results(state, now), awaited: awaitedOf(state, now), elapsed_s: 1, timed_out: now.timedOut, commands: [] };
   if (now.fails !== null || now.timedOut !== null) {
-    const failure = { error_type: now.fails ?? 'timeout', detail: now.content, retry_after_s: now.waits.retry_after_s, other_key: now.waits.other_key, partial_text: now.reply.text, usage: noUsage };
+    const failure = { error_type: now.fails ?? 'timeout', detail: now.content, retry_after_s: now.waits.retry_after_s, other_key: now.waits.other_key, ...(now.waits.feature === null ? {} : { feature: now.waits.feature }), partial_text: now.reply.text, usage: noUsage };
     return { type: 'model_failed', unavailable: now.away, now_s: 1000, failure, elapsed_s: 1, timed_out: now.timedOut, jitter: 0.5, commands: [] };
   }
   const reply = { ...now.reply, provider_data: now.reply.thinking.length > 3 ? { signature: now.reply.thinking.length } : null, finish: now.reply.length ? 'length' as const : 'stop' as const, finish_raw: 'x', usage: noUsage };

@@ -7,7 +7,8 @@ import type { ChildEnded, Command } from './command.ts';
 import type { ErrorType } from './error-type.ts';
 import type { CompactionSite, EventBody, UnusualOutcome } from './events.ts';
 import type { Limits } from './limits.ts';
-import type { Message } from './message.ts';
+import type { Attachment, Message } from './message.ts';
+import type { DroppableFeature } from './request.ts';
 import type { StopReason } from './stop-reason.ts';
 import type { Usage } from './usage.ts';
 
@@ -61,6 +62,8 @@ export interface ModelFailure {
   readonly usage: Usage | null;
   /** Of `output_cap_invalid`: the tokens that a reply may have, where the provider said. */
   readonly output_cap?: number;
+  /** Of `feature_unsupported`: what the request can do without. */
+  readonly feature?: DroppableFeature;
   /** Another key of the same model is free. */
   readonly other_key?: boolean;
 }
@@ -83,6 +86,7 @@ export interface SettledCall {
   readonly duration: number;
   readonly truncated_bytes?: number;
   readonly blob?: string;
+  readonly attachments?: readonly Attachment[];
   readonly outcome?: UnusualOutcome;
 }
 

@@ -27,7 +27,7 @@ export interface TurnDeps extends HoldDeps {
   readonly judge: AnswerJudge;
   /** What a run has said, wherever it is kept; empty where nobody knows it any more. */
   readonly history: (run_id: string) => Promise<readonly Message[]>;
-  readonly archive: Pick<Archive, 'putBlob'>;
+  readonly archive: Pick<Archive, 'putBlob' | 'getBlob'>;
   /** Without it no sub-agent can be started here. */
   readonly children?: ChildRuns;
   readonly increments: Pick<IncrementWriter, 'open'>;

@@ -8,11 +8,12 @@
  * Whatever happens to a running call (time-out, abort, a server that died), it gets one result that says what is known.
  */
 import {
-  awaitsAnswer, capText, childOf, idempotencyKey, ledgerVerdict, planGroups, runnableCalls, type ChildEnded, type Decision, type LedgerEntry, type OpenCall, type SettledCall,
+  awaitsAnswer, childOf, idempotencyKey, ledgerVerdict, planGroups, runnableCalls, type ChildEnded, type Decision, type LedgerEntry, type OpenCall, type SettledCall,
   type ToolCallsSettled, type ToolDefinition, type TurnInput,
 } from '@treadle/core';
 import type { ChildStart } from './child-runs.ts';
 import type { TurnDeps, TurnTimer } from './execute-turn.ts';
+import { BlobKeeper } from './keep-blobs.ts';
 import type { RunHold } from './hold.ts';
 import { StoreAway, type LedgerWrite } from './ports/run-store.ts';
 
@@ -21,9 +22,6 @@ interface Came { readonly tool_use_id: string; readonly result: SettledCall | nu
 
 /** How long a finished call waits for its siblings before its result is written alone, ms. */
 const gatherMs = 25;
-
-/** How long a result waits for its whole to be stored, ms. */
-const blobMs = 3000;
 
 const reports = {
   in_doubt: 'The outcome of this call is unknown: it was started before an interruption and may or may not have happened. '
@@ -37,11 +35,13 @@ export class ToolCalls {
   readonly #hold: RunHold;
   readonly #timer: TurnTimer;
   readonly #running = new Map<string, Promise<Came>>();
+  readonly #blobs: BlobKeeper;
 
   constructor(deps: TurnDeps, hold: RunHold, timer: TurnTimer) {
     this.#deps = deps;
     this.#hold = hold;
     this.#timer = timer;
+    this.#blobs = new BlobKeeper(deps.archive, hold.claim.run_id);
   }
 
   /** What a closing result of each call says that an earlier claim had begun. */
@@ -77,7 +77,7 @@ export class ToolCalls {
     // What is archived first is begun in a commit of its own, afterwards.
     if (decision.effect.type !== 'settle_tool_calls' || this.#deps.archiveFirst !== undefined || this.#stillRunning(decision)) return settles;
     const { after } = this.#hold.stamped(decision.events);
-    const group = planGroups(runnableCalls(after))[0] ?? [];
+    const group = planGroups(runnableCalls(after), after.tools ?? [])[0] ?? [];
     const merge = input.type === 'tool_calls_settled';
     return [...settles, ...this.#begins(group).filter((write) => merge || write.entry.effect !== 'once')];
   }
@@ -85,7 +85,7 @@ export class ToolCalls {
   /** Runs until at least one call of the current group has its result. */
   async settle(): Promise<TurnInput> {
     if (this.#running.size === 0) {
-      const group = planGroups(runnableCalls(this.#hold.state))[0] ?? [];
+      const group = planGroups(runnableCalls(this.#hold.state), this.#hold.state.tools ?? [])[0] ?? [];
       const own = this.#begins(group);
       if (own.length > 0 && !this.#hold.signal.aborted && (await this.#hold.begin(own)) !== 'committed') return this.#settled([]);
       await this.#hold.confirm();
@@ -180,7 +180,13 @@ export class ToolCalls {
     const duration = Math.round(this.#deps.clock.monotonicMs() - started) / 1000;
     const unknown = !result.settled && tool.effect === 'once';
     const content = unknown ? `${result.content}\n${reports.unknown}` : result.content;
-    return { tool_use_id, is_error: result.is_error, duration, ...(unknown ? { outcome: 'unknown' } : this.#cancelled(result.settled)), ...(await this.#capped(content)) };
+    const kept = await this.#blobs.observation({ ...result, content }, { maxBytes: this.#hold.state.limits.max_observation_bytes, named: this.#readsBlobs() });
+    return { tool_use_id, is_error: result.is_error, duration, ...(unknown ? { outcome: 'unknown' } : this.#cancelled(result.settled)), ...kept };
+  }
+
+  /** Whoever can read blobs is told the names of those that stand for what was cut. */
+  #readsBlobs(): boolean {
+    return this.#hold.state.tools?.some((tool) => tool.name === 'read_blob') ?? false;
   }
 
   #cancelled(settled: boolean): Pick<SettledCall, 'outcome'> {
@@ -194,16 +200,6 @@ export class ToolCalls {
       tool_use_id: call.tool_use_id, content: once ? reports.in_doubt : reports.cancelled, is_error: true, duration: 0,
       outcome: once ? 'unknown' : 'cancelled',
     };
-  }
-
-  /** Within the run's limit; the whole goes to the archive, as far as that can be reached. */
-  async #capped(text: string): Promise<Pick<SettledCall, 'content' | 'truncated_bytes' | 'blob'>> {
-    const capped = capText(text, this.#hold.state.limits.max_observation_bytes);
-    if (capped.truncated_bytes === 0) return { content: capped.text };
-    const put = this.#deps.archive.putBlob(this.#hold.claim.run_id, new TextEncoder().encode(text)).catch(() => null);
-    // An archive that is away costs the run the whole of this observation, not its time.
-    const blob = await Promise.race([put, pause(blobMs).then(() => null)]);
-    return { content: capped.text, truncated_bytes: capped.truncated_bytes, ...(blob === null ? {} : { blob }) };
   }
 
   /** The results of all calls that are done when the first is, or shortly after; of all running ones once the signal is aborted. */

@@ -4,7 +4,7 @@ import { longBuckets, metricDefinitions } from './definitions.ts';
 import { createMetrics, watchEventLoop } from './metrics.ts';
 import { observeEvent, type EventContext } from './observe-event.ts';
 
-const context: EventContext = { agent: 'assistant', chain: 'default', model: 'small', tools: ['files/read'] };
+const context: EventContext = { agent: 'assistant', chain: 'default', model: 'small', models: ['small', 'big'], tools: ['files/read'] };
 
 function event(body: EventBody): RunEvent {
   return { ...body, seq: 1, ts: 0, run_id: 'run_1', turn_number: 1, epoch: 1 };
@@ -57,6 +57,7 @@ describe('observing events', () => {
       'treadle_model_requests_total{chain="default",model="small",outcome="aborted",error_type="aborted"} 1',
       'treadle_model_requests_total{chain="default",model="small",outcome="skipped",error_type="none"} 1',
       'treadle_model_fallbacks_total{chain="default",from_model="small",to_model="big",error_type="overloaded"} 1',
+      'treadle_chain_active_model{chain="default",model="big"} 1',
       'treadle_recoveries_total{site="fallback_model",action="fallback"} 1',
     ]);
   });
@@ -95,7 +96,7 @@ describe('the definitions', () => {
   test('carry no label that could be a run, session, tenant, user or free text', () => {
     const labels = new Set(Object.values(metricDefinitions).flatMap((each) => [...each.labels]));
     expect([...labels].sort()).toEqual([
-      'action', 'agent', 'breaker', 'chain', 'direction', 'error_type', 'from_model', 'model', 'outcome', 'queue', 'result', 'site', 'state', 'status', 'stop_reason', 'to', 'to_model', 'tool', 'validator',
+      'action', 'agent', 'breaker', 'chain', 'decision', 'direction', 'error_type', 'from_model', 'model', 'outcome', 'position', 'queue', 'result', 'site', 'state', 'status', 'stop_reason', 'to', 'to_model', 'tool', 'validator',
     ]);
   });
 

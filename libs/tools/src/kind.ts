@@ -1,5 +1,5 @@
 /**
- * One kind of tool (function, MCP): how its tools are found and called. A new kind is a file in `kinds/` and one line in
+ * One kind of tool (function, MCP, HTTP, built in): how its tools are found and called. A new kind is a file in `kinds/` and one line in
  * `kinds/registry.ts`.
  *
  * K1  `call` never rejects for what a tool, server or request does: that is a `CallEnd`.
@@ -7,7 +7,7 @@
  * K3  `call` ends soon after its signal aborts, and passes the abort on to whatever it started.
  */
 import type { AgentSpec, BuiltinTool, EffectClass, ParallelClass } from '@treadle/core';
-import type { ToolRun } from '@treadle/engine';
+import type { ToolAttachment, ToolRun } from '@treadle/engine';
 
 /** A tool as its source describes it; not yet checked. */
 export interface OfferedTool {
@@ -33,7 +33,7 @@ export interface Offer {
 
 export type CallEnd =
   /** The tool itself said how it went. */
-  | { readonly type: 'answered'; readonly content: string; readonly is_error: boolean }
+  | { readonly type: 'answered'; readonly content: string; readonly is_error: boolean; readonly attachments?: readonly ToolAttachment[] }
   /** It certainly did not happen. */
   | { readonly type: 'not_started'; readonly why: string }
   /** It was started, and nobody knows how it went. */
@@ -44,6 +44,8 @@ export interface CallWindow {
   readonly signal: AbortSignal;
   /** Starts the time-out. */
   begin(): void;
+  /** A sign of life: the time-out begins anew, as far as the tool's time in all allows. */
+  progress(): void;
 }
 
 export interface ToolKind {

@@ -9,7 +9,7 @@
  */
 import { createHash } from 'node:crypto';
 import { canonicalJson, idIn, shardOf, type Content } from '@treadle/core';
-import { createRun, mintRunId, runView, type NewRun, type RunDirectory, type RunView } from '@treadle/engine';
+import { createRun, mintRunId, runView, type CreateDeps, type NewRun, type RunDirectory, type RunView } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
 import { invalidRequest, outcomeUnknown, Problem, unavailable } from '../problem.ts';
 import { StoreUnavailable } from '../store/unavailable.ts';
@@ -59,8 +59,7 @@ interface Creation { readonly store: RunDirectory; readonly run: NewRun; readonl
 
 async function complete(context: ApiContext, creation: Creation): Promise<AcceptedRun> {
   const { store, run, run_id, not_after_ms } = creation;
-  const { clock, random } = context.deps;
-  const { reply, state } = await createRun({ store, clock, random, shards: context.settings.shards }, run, { run_id, not_after_ms })
+  const { reply, state } = await createRun(createDepsOf(context, store), run, { run_id, not_after_ms })
     .catch((error: unknown) => { throw unclear(error); });
   switch (reply.type) {
     case 'created':
@@ -75,6 +74,10 @@ async function complete(context: ApiContext, creation: Creation): Promise<Accept
     case 'too_late': throw tooLate();
     case 'fenced': throw new Error('a run without a parent was refused for its parent');
   }
+}
+
+export function createDepsOf({ deps: { clock, random, arms }, settings: { shards } }: ApiContext, store: RunDirectory): CreateDeps {
+  return { store, clock, random, shards, ...(arms === undefined ? {} : { arms }) };
 }
 
 /** The run in front is cancelled; one that has ended meanwhile was in nobody's way. */
