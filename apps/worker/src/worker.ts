@@ -12,7 +12,7 @@ import {
 import { openArchive } from '@treadle/event-archive';
 import { createCanaryStore, createModelFleet } from '@treadle/fleet';
 import { createAnswerJudge } from '@treadle/judgement';
-import { createArms, createModelGateway, type ClosableModelGateway } from '@treadle/models';
+import { createModelGateway, type ClosableModelGateway } from '@treadle/models';
 import { consumeJobs, queueDepths, turnJobs } from '@treadle/queue';
 import {
   connectRedis, createRedisClock, createRunStore, describeRedis, inspectRedis, readinessProblems, type RedisClient, type RedisClock,
@@ -88,9 +88,8 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const held = new HeldRuns(store);
   const archiving: ArchiveDeps = { store, archive, options: archiveOptions(settings), observe: (outcome) => { metrics.archiveSegments.inc({ outcome }); } };
   const audits = createAudits({ archive, metrics, logger });
-  const canaries = createCanaryStore(redis, { prefix: settings.prefix });
-  const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving, audits, arms: createArms(canaries) });
-  const trials = createTrials({ canaries, config: setup.config, metrics, logger });
+  const trials = createTrials({ canaries: createCanaryStore(redis, { prefix: settings.prefix }), config: setup.config, metrics, logger });
+  const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving, audits, arms: trials.arms });
   // What is benched or open is known before the first run asks.
   await models.exchange();
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {

@@ -5,7 +5,7 @@
 import type { AgentSpec } from '@treadle/core';
 import type { OfferedTool, ToolKind } from '../kind.ts';
 
-export function createHostedKind(): ToolKind {
+export function createHostKind(): ToolKind {
   return {
     owns: () => false,
     offered: async (patterns, spec) => ({
