@@ -11,7 +11,7 @@ export type { Bench, FleetView, ModelFleet, OpenBreaker, Outcomes, Rates, Reserv
 export type { Admission, Asking, ModelCall, ModelGateway, ModelOutcome, Permit } from './ports/model-gateway.ts';
 export { StoreAway } from './ports/run-store.ts';
 export type {
-  Append, AppendReply, ArchiveDuty, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
+  ActiveRuns, Append, AppendReply, ArchiveDuty, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
   LedgerWrite, ListRuns, Next, PumpReply, RemoveReply, RemoveRun, RestoredRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, ToldCommand, TurnStore,
   WatchReply, WatchRequest,
 } from './ports/run-store.ts';
