@@ -70,7 +70,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
     bucket: settings.s3Bucket, endpoint: settings.s3Endpoint, region: settings.s3Region, access_key_id: settings.s3AccessKeyId,
     secret_access_key: settings.s3SecretAccessKey, prefix: settings.s3Prefix ?? '', dir: setup.archiveDir,
   });
-  const metrics = createMetrics();
+  const metrics = createMetrics('api');
   const readable = strict ? shownWhenArchived({ store, archive: guardedArchive(archive, archiveTimeoutMs) }) : store;
   const followers = new LogFollowers({ store: guardedStore(readable, { callTimeoutMs: 2000 }), archive: guardedArchive(archive, archiveTimeoutMs) });
   const stop = new AbortController();
@@ -78,6 +78,10 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
   const listening = followers.listen(feed, stop.signal).catch((error: unknown) => { logger.error({ err: error }, 'the event feed has ended'); });
   const refresh = setInterval(() => { clock.refresh().catch(() => undefined); }, clockEveryMs).unref();
   const stopWatching = watchEventLoop(metrics);
+  const roundTrips = setInterval(() => {
+    const startMs = performance.now();
+    redis.ping().then(() => { metrics.redisRoundTrip.observe((performance.now() - startMs) / 1000); }, () => undefined);
+  }, roundTripEveryMs).unref();
   const trials = await startTrials({ canaries: createCanaryStore(redis, { prefix: settings.prefix }), config: setup.config, metrics, logger });
 
   const deps: ApiDeps = {
@@ -100,6 +104,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
       await server.close();
       stop.abort();
       clearInterval(refresh);
+      clearInterval(roundTrips);
       trials.stop();
       stopWatching();
       await listening;
@@ -110,6 +115,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
 }
 
 const clockEveryMs = 10_000;
+const roundTripEveryMs = 1000;
 const archiveTimeoutMs = 4000;
 
 async function packageVersion(): Promise<string> {
