@@ -8,7 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { initialState, restoreState, type Message, type RunEvent } from '@treadle/core';
 import { agentSpecOf, agentVersionOf, hookFunctions, modelConnections, modelPrices, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
-  archiveDue, archiveFirst, archiveRun, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type Arms, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
+  archiveDue, archiveFirst, archiveRun, createArchiveProbe, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type Arms, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { createCanaryStore, createModelFleet, createWorkerRegistry } from '@treadle/fleet';
@@ -56,8 +56,8 @@ export interface WorkerPorts { readonly store: RunStore; readonly archive: Archi
 
 export interface RunningWorker {
   readonly metrics: Metrics;
-  /** Empty when it can work. */
-  problems(): Promise<string[]>;
+  /** `problems` is empty when it can work; `warnings` say what does not keep it from that. */
+  health(): Promise<{ readonly problems: readonly string[]; readonly warnings: readonly string[] }>;
   /** Takes no new job, lets turns end within `timeoutMs`, then hands the rest back. */
   drain(timeoutMs: number): Promise<void>;
 }
@@ -113,7 +113,17 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const stopWatching = watchEventLoop(metrics);
 
   const pool: Pool = { stopWatching, redis, fleetRedis, consumer, ticks, held, tools, models, presence };
-  return { metrics, problems: async () => [...await readinessProblems(redis, settings), ...consumer.problems()], drain: (timeoutMs) => drain(pool, timeoutMs) };
+  const probe = createArchiveProbe(archive, { monotonicMs: () => performance.now(), onFailure: (error) => { logger.warn({ err: error, archive: description }, 'the archive takes no writes'); } });
+  return {
+    metrics, drain: (timeoutMs) => drain(pool, timeoutMs),
+    health: async () => {
+      const [inRedis, inArchive] = await Promise.all([readinessProblems(redis, settings), probe.problem()]);
+      // One that never worked may be misconfigured. Later on runs go on without it, and are archived when it is back; but not in strict mode.
+      const stops = settings.archiveMode === 'strict' || !probe.worked;
+      const archiveSays = inArchive === null ? [] : [inArchive];
+      return { problems: [...inRedis, ...(stops ? archiveSays : []), ...consumer.problems()], warnings: stops ? [] : archiveSays };
+    },
+  };
 }
 
 interface Parts extends WorkerPorts { readonly clock: RedisClock; readonly held: HeldRuns; readonly metrics: Metrics; readonly archiving: ArchiveDeps; readonly audits: Audits; readonly arms: Arms }

@@ -31,6 +31,8 @@ export interface Keys {
   sessionQueue(session_id: string): string;
   sessions(shard: number, tenant: string): string;
   tally(shard: number): string;
+  /** Written by whoever asks whether the shard takes writes. */
+  probe(shard: number): string;
   /** Spellings for scripts that find names themselves; `*` stands for the name. */
   ctlSpelling(shard: number): string;
   eventsSpelling(shard: number): string;
@@ -63,6 +65,7 @@ export function createKeys(prefix: string): Keys {
     sessionQueue: (id) => `${base(shardOf(id))}session-queue:${id}`,
     sessions: (shard, tenant) => `${base(shard)}sessions:${tenant}`,
     tally: (shard) => `${base(shard)}tally`,
+    probe: (shard) => `${base(shard)}probe`,
     sessionSpelling: (shard) => `${base(shard)}session:*`,
     sessionQueueSpelling: (shard) => `${base(shard)}session-queue:*`,
     ctlSpelling: (shard) => `${base(shard)}run:*:ctl`,
