@@ -18,7 +18,7 @@ import { consumeJobs, turnJobs } from '@treadle/queue';
 import {
   connectRedis, createRedisClock, createRunStore, describeRedis, inspectRedis, readinessProblems, type RedisClient, type RedisClock,
 } from '@treadle/run-store';
-import { createMetrics, observeWrite, watchEventLoop, type Logger, type Metrics } from '@treadle/telemetry';
+import { createMetrics, observeAborted, observeWrite, watchEventLoop, type Logger, type Metrics } from '@treadle/telemetry';
 import { createToolRunner, type OpenToolRunner } from '@treadle/tools';
 import { uuidv7 } from 'uuidv7';
 import { createAudits, type Audits } from './audits.ts';
@@ -142,6 +142,7 @@ function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
     children: createChildRuns({ store: parts.store, archive: parts.archive, clock: parts.clock, random, arms: parts.arms, shards: setup.settings.shards, agent: (name) => agentOf(setup.config, name) }),
     ...showing(setup, parts), history: (run_id) => transcriptOf(parts, run_id),
     limits: { poison: setup.poisonLimit, nudges: 5 },
+    onAborted: (model, state) => { observeAborted(parts.metrics, { chain: state.spec?.chain.name ?? '', model }); },
     onDelivered: (how, state) => { countDelivery(parts.metrics, how, state.agent); },
     onCommitted: (events, after, before) => {
       const resumed = events.some((event) => event.type === 'state_change' && event.old === 'paused');

@@ -37,6 +37,8 @@ export interface TurnDeps extends HoldDeps {
   /** The name of this worker in events. */
   readonly worker: string;
   readonly limits: DeliveryLimits;
+  /** Told of a request to a model that nobody waits for any more: the log says nothing of it. */
+  readonly onAborted?: (model: string, state: RunState) => void;
   /** Told of each delivery that took its run: how it ended, `threw` where that was an exception. */
   readonly onDelivered?: (how: LeaveReason | 'threw', state: RunState) => void;
 }

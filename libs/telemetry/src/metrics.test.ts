@@ -78,7 +78,6 @@ describe('observing events', () => {
       { type: 'model_request', model: 'big', provider: 'p', chain: 'default', position: 1, canary: false, skipped: [{ model: 'small', why: 'open' }], estimated_tokens: 1, message_count: 1 },
     )).toEqual([
       'treadle_model_requests_total{chain="default",model="small",outcome="failed",error_type="overloaded"} 1',
-      'treadle_model_requests_total{chain="default",model="small",outcome="aborted",error_type="aborted"} 1',
       'treadle_model_requests_total{chain="default",model="small",outcome="skipped",error_type="none"} 1',
       'treadle_model_fallbacks_total{chain="default",from_model="small",to_model="big",error_type="overloaded"} 1',
       'treadle_chain_active_model{chain="default",model="big"} 1',

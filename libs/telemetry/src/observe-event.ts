@@ -79,6 +79,11 @@ function observeRequest(metrics: Metrics, event: EventOf<'model_request'>, { mod
   for (const { model } of event.skipped) metrics.modelRequests.inc({ chain: event.chain, model, outcome: 'skipped', error_type: 'none' });
 }
 
+/** Of a request that was aborted: mostly no event tells of it. */
+export function observeAborted(metrics: Metrics, { chain, model }: { readonly chain: string; readonly model: string }): void {
+  metrics.modelRequests.inc({ chain, model, outcome: 'aborted', error_type: 'aborted' });
+}
+
 /** The first event of a reply carries its usage, so it stands for the reply. */
 function observeReply(metrics: Metrics, usage: Usage, { chain, model }: EventContext): void {
   const name = model ?? 'other';
@@ -88,7 +93,8 @@ function observeReply(metrics: Metrics, usage: Usage, { chain, model }: EventCon
 
 function observeError(metrics: Metrics, event: EventOf<'error'>, { chain }: EventContext): void {
   const { error_type, model, site, action, from_model, to_model } = event;
-  metrics.modelRequests.inc({ chain, model, outcome: error_type === 'aborted' ? 'aborted' : 'failed', error_type });
+  // What was aborted was counted when it was.
+  if (error_type !== 'aborted') metrics.modelRequests.inc({ chain, model, outcome: 'failed', error_type });
   if (site !== null) metrics.recoveries.inc({ site, action });
   if (from_model !== undefined && to_model !== undefined) metrics.modelFallbacks.inc({ chain, from_model, to_model, error_type });
   if (event.usage !== undefined) observeUsage(metrics, event.usage, model);
