@@ -11,6 +11,8 @@ type Adds = Readonly<Record<string, number>>;
 interface Kind {
   readonly agent: string;
   readonly limits?: Readonly<Record<string, number>>;
+  /** Behind the kind's name. */
+  readonly words?: string;
   readonly end: readonly [status: string, stop_reason: string];
   readonly turns: number;
   readonly adds: Adds;
@@ -53,6 +55,18 @@ export const kinds: Readonly<Record<string, Kind>> = {
       await stage.client.resolve(run_id, pending.tool_use_id, { outcome: 'happened' });
     },
   },
+  unsaid: {
+    agent: 'tester', end: ['completed', 'answered'], turns: 2,
+    adds: { [request('small', 'replied')]: 2, [call('test/slow_write', 'unknown')]: 1 },
+    meanwhile: async (stage, run_id) => {
+      await until('the run asks a person', async () => (await stage.client.run(run_id)).status === 'paused');
+      await stage.client.resume(run_id);
+    },
+  },
+  cut: {
+    agent: 'tester', words: 'word '.repeat(4000), end: ['failed', 'context_exhausted'], turns: 2,
+    adds: { [request('small', 'failed', 'context_overflow')]: 1, [recovery('prompt_too_long', 'reactive_compact')]: 1, 'treadle_context_truncated_total{model="small"}': 1 },
+  },
   cancelled: {
     agent: 'tester', end: ['cancelled', 'interrupted'], turns: 1, adds: { [request('small', 'aborted', 'aborted')]: 1 },
     meanwhile: async (stage, run_id) => {
@@ -77,17 +91,19 @@ const outputTokens = 7;
 function scriptOf(spent: Spent[]): ModelScript {
   return (body) => {
     const kind = kindOf(body).split(' ')[0] ?? '';
+    if (body.model === 'fake-shaky') return refusal(503, 'overloaded');
     const model = body.model === 'fake-big' ? 'big' : 'small';
     const results = (body.messages ?? []).filter((message) => message.role === 'tool').length;
     const words = (body.messages ?? []).filter((message) => message.role === 'assistant').length;
     if (kind === 'fallback' && model === 'small') return refusal(400, 'the request is wrong');
     if (kind === 'cancelled') return text('never heard', { delayMs: 30_000 });
-    const usage = { prompt: Math.ceil(JSON.stringify(body).length / 4), output: outputTokens };
+    // What is cut counts far fewer tokens than were sent.
+    const usage = { prompt: kind === 'cut' && model === 'small' ? 10 : Math.ceil(JSON.stringify(body).length / 4), output: outputTokens };
     spent.push({ model, prompt: usage.prompt, output: usage.output });
     const calls = (...named: (readonly [string, object])[]) => reply({ usage, calls: named.map(([name, args]) => ({ id: null, name, args })) });
     if (kind === 'tools' && results === 0) return calls(['test__add', { a: 1, b: 2 }], ['test__fail', {}], [`invented_${spent.length}`, {}]);
     if (kind === 'limit' && results === 0) return calls(['test__add', { a: 1, b: 2 }]);
-    if (kind === 'doubt' && results === 0) return calls(['test__slow_write', { ms: 20_000 }]);
+    if ((kind === 'doubt' || kind === 'unsaid') && results === 0) return calls(['test__slow_write', { ms: 20_000 }]);
     if (kind === 'taken' && results === 0) return calls(['test__add', { a: 1, b: 2 }], ['test__slow_lookup', { ms: 2000 }]);
     return reply({ usage, text: words === 0 ? 'not yet' : 'yes' });
   };
@@ -101,10 +117,21 @@ export interface Load {
   readonly spent: readonly Spent[];
   /** Runs of each kind, at the same time; resolves when all have ended as they must. */
   play(each: number): Promise<void>;
+  /** A worker stands still with a turn in hand, and another takes it over. */
+  takeOver(): Promise<void>;
+  /** Runs over the chain whose first model is overloaded: its breaker opens. */
+  shake(): Promise<void>;
   stop(): Promise<void>;
 }
 
-export async function startLoad(options: { readonly workers: number; readonly env?: Readonly<Record<string, string>>; readonly config?: Readonly<Record<string, unknown>> } = { workers: 2 }): Promise<Load> {
+export interface LoadOptions {
+  readonly workers: number;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Other chains: one with a model on trial, one whose first model is overloaded. */
+  readonly chains?: boolean;
+}
+
+export async function startLoad(options: LoadOptions): Promise<Load> {
   const spent: Spent[] = [];
   const agent = { instructions: 'Test.', chain: 'default', tools: ['test/*'] };
   const stage = await startStage({
@@ -114,21 +141,24 @@ export async function startLoad(options: { readonly workers: number; readonly en
     config: (url) => {
       const model = (name: string) => ({ provider: 'ollama', model: `fake-${name}`, base_url: url, context_window: 32_768, max_output_tokens: 1024, price: prices });
       return {
-        models: { small: model('small'), big: model('big') }, chains: { default: { models: ['small', 'big'] } },
+        models: { small: model('small'), big: model('big'), shaky: model('shaky') }, chains: {
+          default: { models: ['small', 'big'] },
+          ...(options.chains === true ? { tried: { models: ['small'], canary: { model: 'big', stages: [0, 50, 100], min_runs: 50, bounds: { error_rate_delta: 0.02, latency_ratio: 1.5, cost_ratio: 2 } } }, shaky: { models: ['shaky', 'big'] } } : {}),
+        },
         agents: {
           tester: agent, checked: { ...agent, validators: [{ name: 'yes', type: 'regex', pattern: '^yes$', mode: 'enforce', feedback: 'Say yes.' }] },
+          shaken: { ...agent, chain: options.chains === true ? 'shaky' : 'default' },
           hooked: { ...agent, stop_hooks: [{ name: 'again', type: 'regex', pattern: '^not yet$', decision: 'extra_turn', prompt: 'Now?' }] },
         },
-        ...options.config,
       };
     },
   });
   const workers = await Promise.all(Array.from({ length: options.workers }, () => stage.startWorker()));
   return {
-    stage, workers, spent, stop: () => stage.stop(),
+    stage, workers, spent, stop: () => stage.stop(), takeOver: () => takeOver(stage, workers), shake: () => shake(stage),
     play: async (each) => {
       await Promise.all(Object.entries(kinds).flatMap(([name, kind]) => Array.from({ length: each }, async (_, index) => {
-        const { id } = await stage.client.createRun({ agent: kind.agent, input: `${name} ${index}`, ...(kind.limits === undefined ? {} : { limits: kind.limits }) });
+        const { id } = await stage.client.createRun({ agent: kind.agent, input: `${name} ${index} ${kind.words ?? ''}`, ...(kind.limits === undefined ? {} : { limits: kind.limits }) });
         await kind.meanwhile?.(stage, id);
         const run = await stage.client.wait(id, 60_000);
         if (`${run.status} ${run.stop_reason ?? ''}` !== kind.end.join(' ')) throw new Error(`${name} ${id} ended as ${run.status} ${run.stop_reason ?? ''}`);
@@ -148,4 +178,31 @@ export async function scrape(roles: readonly Role[]): Promise<Map<string, number
     }
   }
   return sums;
+}
+
+/** The worker that has the run stands still until the other has taken it over, and then finds that it may write no more. */
+async function takeOver(stage: Stage, workers: readonly Role[]): Promise<void> {
+  const { id } = await stage.client.createRun({ agent: 'tester', input: 'taken over' });
+  let name = '';
+  for await (const event of stage.client.events(id)) {
+    if (event.type === 'turn_start') name = String(event['worker']);
+    if (event.type === 'tool_result') break;
+  }
+  const holder = workers.find((worker) => name.endsWith(`-${worker.pid}`));
+  if (holder === undefined) throw new Error(`no worker is named ${name}`);
+  holder.kill('SIGSTOP');
+  try {
+    const run = await stage.client.wait(id, 60_000);
+    if (run.status !== 'completed') throw new Error(`${id} ended as ${run.status}`);
+  } finally {
+    holder.kill('SIGCONT');
+  }
+}
+
+async function shake(stage: Stage): Promise<void> {
+  await Promise.all([1, 2, 3, 4].map(async (index) => {
+    const { id } = await stage.client.createRun({ agent: 'shaken', input: `answer ${index}` });
+    const run = await stage.client.wait(id, 60_000);
+    if (run.status !== 'completed') throw new Error(`${id} ended as ${run.status}`);
+  }));
 }

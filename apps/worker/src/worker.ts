@@ -18,7 +18,7 @@ import { consumeJobs, turnJobs } from '@treadle/queue';
 import {
   connectRedis, createRedisClock, createRunStore, describeRedis, inspectRedis, readinessProblems, type RedisClient, type RedisClock,
 } from '@treadle/run-store';
-import { createMetrics, observeAborted, observeWrite, watchEventLoop, type Logger, type Metrics } from '@treadle/telemetry';
+import { createMetrics, observeAborted, observeWrite, startAtZero, watchEventLoop, type Logger, type Metrics } from '@treadle/telemetry';
 import { createToolRunner, type OpenToolRunner } from '@treadle/tools';
 import { uuidv7 } from 'uuidv7';
 import { createAudits, type Audits } from './audits.ts';
@@ -76,6 +76,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
     secret_access_key: settings.s3SecretAccessKey, prefix: settings.s3Prefix ?? '', dir: setup.archiveDir,
   });
   const metrics = createMetrics('worker');
+  startAtZero(metrics, Object.keys(setup.config.agents));
   const { store, archive, models, tools } = (setup.decorate ?? ((ports) => ports))({
     store: createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards, graceMs, ...archiveTiming(settings) }),
     archive: opened.archive,

@@ -2,6 +2,7 @@ import { eventTypes, initialState, noUsage, type EventBody, type RunEvent, type 
 import { describe, expect, test } from 'vitest';
 import { longBuckets, metricDefinitions } from './definitions.ts';
 import { createMetrics, watchEventLoop } from './metrics.ts';
+import { startAtZero } from './start-at-zero.ts';
 import { observeEvent, observeWrite, type EventContext } from './observe-event.ts';
 
 const context: EventContext = { agent: 'assistant', chain: 'default', model: 'small', models: ['small', 'big'], tools: ['files/read'], recorded: ['files/read', 'made_up'] };
@@ -141,5 +142,12 @@ describe('the definitions', () => {
     expect(new Set([...api, ...worker])).toEqual(all);
     expect(api).not.toContain('treadle_queue_depth');
     expect(worker).not.toContain('treadle_sse_clients');
+  });
+
+  test('what alerts wait for is there at 0 before it happens', async () => {
+    const metrics = createMetrics('worker');
+    startAtZero(metrics, ['assistant']);
+    const page = await metrics.registry.metrics();
+    for (const series of ['runs_ended_total{agent="assistant",status="failed",stop_reason="poisoned"}', 'replay_audits_total{result="different"}', 'archive_segments_total{outcome="failed"}']) expect(page).toContain(`treadle_${series} 0\n`);
   });
 });
