@@ -24,7 +24,7 @@ export interface HoldDeps {
   readonly clock: Clock;
   readonly random: Randomness;
   readonly warm: WarmRuns;
-  readonly onCommitted?: (events: readonly RunEvent[], state: RunState) => void;
+  readonly onCommitted?: (events: readonly RunEvent[], after: RunState, before: RunState) => void;
 }
 
 export interface Taken {
@@ -136,8 +136,9 @@ export class RunHold {
 
   /** The batch has written what `stamped` made. */
   appended(events: readonly RunEvent[], after: RunState): void {
+    const before = this.#state;
     this.#state = after;
-    this.#deps.onCommitted?.(events, after);
+    this.#deps.onCommitted?.(events, after, before);
   }
 
   async #write(bodies: readonly EventBody[], next: Next, extra: Extra): Promise<Written> {
@@ -172,13 +173,14 @@ export class RunHold {
   }
 
   #committed(done: { events: RunEvent[]; after: RunState; seen: number; inbox: readonly InboxEntry[]; extra: Extra; next: Next }): void {
+    const before = this.#state;
     this.#state = done.after;
     for (const { tool_use_id, entry } of done.extra.ledger) this.ledger.set(tool_use_id, entry);
     this.#applied = done.seen;
     this.#inbox = [];
     this.receive(done.inbox, done.seen);
     if (done.next.type !== 'keep') this.#left = 'done';
-    this.#deps.onCommitted?.(done.events, done.after);
+    this.#deps.onCommitted?.(done.events, done.after, before);
   }
 }
 

@@ -17,7 +17,7 @@ export function createRestoring({ run, keys, jobs, options }: StoreParts): Pick<
         // Jobs from before have lower numbers.
         epoch: restored.epoch, job_n: Math.max(1, restored.epoch), last_ts: String(restored.last_ts), event_epoch: restored.event_epoch, archived_seq: restored.archived_seq,
         generation: String(changes.generation), open_calls: JSON.stringify(restored.open_calls), pending: JSON.stringify(restored.pending), job: restored.job,
-        grace_ms: options.graceMs, archive_after_ms: options.archiveAfterMs, keep_session_ms: keepSessionMs,
+        tally: keys.tally(shard), grace_ms: options.graceMs, archive_after_ms: options.archiveAfterMs, keep_session_ms: keepSessionMs,
         counts: { events: events.length, fields: fields.length, messages: changes.messages.length, ledger: ledger.length },
       };
       const reply = asReply(await run('restore', {

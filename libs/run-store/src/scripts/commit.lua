@@ -14,6 +14,7 @@
 -- include: next
 -- include: words
 -- include: accept
+-- include: tally
 local commit = cjson.decode(ARGV[1])
 local ctl = read_ctl(run.ctl)
 if not ctl then return { 'fenced' } end
@@ -36,6 +37,8 @@ local set = changes()
 if last_seq > commit.expected_seq then set.put('last_seq', last_seq, 'last_ts', commit.last_ts, 'event_epoch', commit.epoch) end
 set.put('status', commit.status, 'generation', commit.generation, 'open_calls', commit.open_calls, 'pending', commit.pending,
   'commit_id', commit.commit_id, 'commit_claim', commit.claim_id, 'commit_epoch', commit.epoch)
+tally_status(commit.tally, ctl.status, commit.status)
+tally_pending(commit.tally, ctl.pending or '[]', commit.pending)
 -- Lists look for tags in the control record.
 if commit.tags then set.put('tags', commit.tags) end
 local applied = commit.applies_inbox and commit.inbox_seen - num(ctl, 'inbox_done') or 0

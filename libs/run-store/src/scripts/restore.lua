@@ -10,6 +10,7 @@
 -- include: append
 -- include: named-key
 -- include: session
+-- include: tally
 local restored = cjson.decode(ARGV[1])
 if redis.call('EXISTS', run.ctl) == 1 then return { 'exists' } end
 
@@ -29,6 +30,8 @@ redis.call('HSET', run.ctl, 'tenant', restored.tenant, 'agent', restored.agent, 
   'generation', restored.generation, 'inbox_in', 0, 'inbox_done', 0, 'pause_at', 0, 'cancelling', 0, 'commit_id', '', 'commit_claim', '',
   'commit_epoch', 0, 'open_calls', restored.open_calls, 'pending', restored.pending, 'decided', '[]', 'session', restored.session,
   'archived_seq', restored.archived_seq, 'sealed_first', 0, 'sealed_last', 0, 'not_before', not_before)
+tally_status(restored.tally, nil, restored.status)
+tally_pending(restored.tally, '[]', restored.pending)
 redis.call('ZADD', KEYS[14], 0, restored.run_id)
 redis.call('HSET', session, 'tenant', restored.tenant)
 redis.call('ZADD', KEYS[17], 0, restored.session)
