@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { reply, text, tool } from '@treadle/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { treadle } from '../e2e/processes.ts';
+import { treadle, until } from '../e2e/processes.ts';
 import { startSite, type Site } from './http-site.ts';
-import { ofType, play } from './general-checks.ts';
+import { finish, ofType, play } from './general-checks.ts';
 import { startCases, type Cases } from './stage.ts';
 import { wires } from './speech.ts';
 import { messagesOf, resultsOf } from './wire.ts';
@@ -25,6 +25,7 @@ beforeAll(async () => {
   canary = await startSite(() => ({ body: 'inside' }));
   outside = await startSite(({ url, headers }) => {
     if (url === '/leads-inside') return { status: 302, headers: { location: `${canary.origin}/stolen` } };
+    if (url === '/endless') return null;
     if (url === '/mcp') return { status: 307, headers: { location: `${canary.origin}/mcp` } };
     return { status: url === '/whoami' ? 401 : 200, body: `${url} with ${headers.authorization}` };
   });
@@ -35,13 +36,14 @@ beforeAll(async () => {
       egress: { allow: [outside.origin] },
       http_tools: {
         ...Object.fromEntries(forms.map((host, index) => [`form_${index}`, { url: at(host) }])),
+        endless: { url: `${outside.origin}/endless` },
         redirected: { url: `${outside.origin}/leads-inside` },
         echo: { url: `${outside.origin}/{path}`, headers: { authorization: 'env:HOST_TOKEN' }, input_schema: { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] } },
       },
       mcp_servers: { inner: { url: `${canary.origin}/mcp` }, moved: { url: `${outside.origin}/mcp`, headers: { authorization: 'env:HOST_TOKEN' } } },
     },
     agents: {
-      curious: { tools: ['form_*', 'redirected', 'http_get'], limits: { same_error_limit: 100 } }, served: { tools: ['inner/*', 'moved/*', 't/say'] }, reader: { tools: ['t/say', 'http_get'] }, echoing: { tools: ['echo'] },
+      curious: { tools: ['form_*', 'redirected', 'http_get'], limits: { same_error_limit: 100 } }, served: { tools: ['inner/*', 'moved/*', 't/say'] }, reader: { tools: ['t/say', 'http_get'] }, echoing: { tools: ['echo'] }, waiting: { tools: ['endless'] },
     },
   });
   await cases.worker();
@@ -95,6 +97,18 @@ describe('addresses inside', () => {
     for (const path of ['http_tools.user.url', 'http_tools.ftp.url', 'http_tools.host.url', 'mcp_servers.m.url']) expect(stderr).toContain(path);
     rmSync(dir, { recursive: true });
   });
+});
+
+test('C50: a cancel closes the connection of an HTTP tool, and the server sees it', async () => {
+  const live = await cases.begin('C50 http', [tool('c1', 'endless', {})], { agent: 'waiting' });
+  await until('the tool is asked', () => outside.seen.some(({ url }) => url === '/endless'));
+  expect(outside.open()).toBeGreaterThan(0);
+  await cases.stage.client.cancel(live.id);
+  await until('the connection is closed', () => outside.open() === 0, 5_000);
+  const { run, events, requests } = await finish(cases, live);
+  expect(run).toMatchObject({ status: 'cancelled', stop_reason: 'interrupted' });
+  expect(ofType(events, 'tool_result')).toMatchObject([{ is_error: true, outcome: 'cancelled' }]);
+  expect(requests).toHaveLength(1);
 });
 
 describe('text from outside that gives orders', () => {

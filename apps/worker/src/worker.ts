@@ -7,12 +7,12 @@
 import { initialState, restoreState, type Message, type RunEvent, type RunState } from '@treadle/core';
 import { agentSpecOf, agentVersionOf, hookFunctions, modelConnections, modelPrices, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
-  archiveDue, archiveFirst, archiveRun, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type ArchiveDeps, type Arms, type FinishDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
+  archiveDue, archiveFirst, archiveRun, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type Arms, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { createCanaryStore, createModelFleet } from '@treadle/fleet';
 import { createAnswerJudge } from '@treadle/judgement';
-import { createModelGateway, type ClosableModelGateway } from '@treadle/models';
+import { createArms, createModelGateway, type ClosableModelGateway } from '@treadle/models';
 import { consumeJobs, queueDepths, turnJobs } from '@treadle/queue';
 import {
   connectRedis, createRedisClock, createRunStore, describeRedis, inspectRedis, readinessProblems, type RedisClient, type RedisClock,
@@ -88,8 +88,9 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const held = new HeldRuns(store);
   const archiving: ArchiveDeps = { store, archive, options: archiveOptions(settings), observe: (outcome) => { metrics.archiveSegments.inc({ outcome }); } };
   const audits = createAudits({ archive, metrics, logger });
-  const trials = createTrials({ canaries: createCanaryStore(redis, { prefix: settings.prefix }), config: setup.config, metrics, logger });
-  const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving, audits, arms: trials.arms });
+  const canaries = createCanaryStore(redis, { prefix: settings.prefix });
+  const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving, audits, arms: createArms(canaries) });
+  const trials = createTrials({ canaries, config: setup.config, metrics, logger });
   // What is benched or open is known before the first run asks.
   await models.exchange();
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
@@ -123,7 +124,7 @@ function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
     judge: createAnswerJudge({ hooks: hookFunctions(setup.config), validators: validatorFunctions(setup.config) }, {
       onSkipped: (skipped) => { setup.logger.warn(skipped, 'a stop hook was skipped'); },
     }),
-    children: createChildRuns({ store: parts.store, archive: parts.archive, clock: parts.clock, random, shards: setup.settings.shards, arms: parts.arms, agent: (name) => agentOf(setup.config, name) }),
+    children: createChildRuns({ store: parts.store, archive: parts.archive, clock: parts.clock, random, arms: parts.arms, shards: setup.settings.shards, agent: (name) => agentOf(setup.config, name) }),
     ...showing(setup, parts), history: (run_id) => transcriptOf(parts, run_id),
     limits: { poison: setup.poisonLimit, nudges: 5 },
     onCommitted: (events, state) => {

@@ -369,4 +369,7 @@ test('the JSON Schema for editors accepts a good file and refuses an unknown key
   expect(validate({ ...minimal(), extra: 1 })).toBe(false);
   expect(validate({ ...minimal(), tools: { x: { approval: 'always' } } })).toBe(false);
   expect(validate({ ...minimal(), functions: [] })).toBe(false);
+  const lookup = { url: 'https://api.example/{id}', input_schema: { type: 'object', required: ['id'] }, headers: { a: 'env:B' } };
+  expect(validate({ ...minimal(), http_tools: { lookup }, mcp_servers: { web: { url: 'https://x.example/' } }, egress: { allow: ['http://127.0.0.1:1'] } })).toBe(true);
+  for (const wrong of [{ http_tools: { lookup: { ...lookup, method: 'TRACE' } } }, { http_tools: { lookup: { method: 'GET' } } }, { egress: { deny: [] } }]) expect(validate({ ...minimal(), ...wrong }), JSON.stringify(wrong)).toBe(false);
 });

@@ -59,6 +59,7 @@ test('count as tokens only for a model that is shown them, and prove nothing abo
 test('are said in words where results are told as text', () => {
   const acting = { ...three, spec: { ...specOf(three), protocol: 'json_action' as const } };
   const [model] = specOf(three).chain.models;
+  expect(modelRequest(three, { ...model!, supports_tools: false }).messages.filter(({ role }) => role === 'user').slice(1)).toMatchObject([{ content: '[Result of look: of a\n[Its images are not shown.]]' }, { content: '[Result of look: of b\n[Its images are not shown.]]' }, { content: '[Result of look: of c]' }]);
   expect(modelRequest(acting, model!).messages.filter(({ role }) => role === 'host')).toMatchObject([{ content: 'Result of look: of a\n[Its images are not shown.]' }, { content: 'Result of look: of b\n[Its images are not shown.]' }, { content: 'Result of look: of c' }]);
 });
 

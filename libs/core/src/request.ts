@@ -60,12 +60,17 @@ function asText(message: Message): Message {
     return { ...message, text: message.text.trim() === '' ? said : message.text, calls: [] };
   }
   if (message.role !== 'tool') return message;
-  return { role: 'host', note: 'action_result', content: `Result of ${message.tool_name}: ${message.is_error ? 'ERROR: ' : ''}${message.images === undefined ? message.content : withoutImages(message, '[Its images are not shown.]')}` };
+  return { role: 'host', note: 'action_result', content: `Result of ${message.tool_name}: ${message.is_error ? 'ERROR: ' : ''}${saidOf(message)}` };
+}
+
+/** A result told as text has no images. */
+function saidOf(message: Extract<Message, { role: 'tool' }>): string {
+  return message.images === undefined ? message.content : withoutImages(message, '[Its images are not shown.]');
 }
 
 /** For a request without tools: what was called and answered is told as text. */
 export function withoutCalls(message: Message): Message {
-  if (message.role === 'tool') return { role: 'user', content: `[Result of ${message.tool_name}: ${message.content}]` };
+  if (message.role === 'tool') return { role: 'user', content: `[Result of ${message.tool_name}: ${saidOf(message)}]` };
   if (message.role !== 'assistant' || message.calls.length === 0) return message;
   return { ...message, calls: [], text: `${message.text}\n[called ${message.calls.map((call) => `${call.tool_name} ${JSON.stringify(call.tool_input)}`).join(', ')}]`.trim() };
 }

@@ -9,7 +9,7 @@ export {
   type ScriptedCall, type ScriptedMessage, type ScriptedReply, type ServedModel, type ToolTurns, type WholeReply,
 } from './model-server/index.ts';
 export {
-  ledgerTools, readLedger, testMcpServer, writeLedger, type LedgerLine, type LedgerPhase, type LedgerTool, type LedgerToolContext,
+  ledgerTools, readLedger, startHttpMcpServer, testMcpServer, writeLedger, type LedgerLine, type LedgerPhase, type LedgerTool, type LedgerToolContext, type HttpMcpOptions, type HttpMcpServer,
   type TestMcpOptions, type TestMcpServer,
 } from './tools/index.ts';
 export {

@@ -3,9 +3,8 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createEgress } from '@treadle/egress';
 import type { ToolDefinition } from '@treadle/core';
-import { testSpec, testTool } from '@treadle/testkit';
+import { startHttpMcpServer, testSpec, testTool, type HttpMcpOptions, type HttpMcpServer } from '@treadle/testkit';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { startHttpMcpServer, type HttpMcpOptions, type HttpMcpServer } from '../fixtures/http-mcp-server.ts';
 import type { ToolRunnerOptions } from '../options.ts';
 import { callOf } from '../test-call.ts';
 import { createToolRunner, type OpenToolRunner } from '../tool-runner.ts';
@@ -181,4 +180,16 @@ test('a runner that is closed says goodbye to the server', async () => {
   await runner.close();
   expect(server.seen.at(-1)).toMatchObject({ method: 'DELETE' });
   expect(await runner.run(callOf(tool('add'), {}))).toEqual({ content: 'MCP server web has been shut down.', is_error: true, settled: true });
+});
+
+test('a server that refuses a call by its status is not asked again', async () => {
+  const server = await served();
+  const runner = runnerFor(server.url);
+  expect(await runner.run(callOf(tool('add'), { a: 1, b: 2 }))).toEqual(sum);
+  server.refuse(429);
+  const before = server.seen.length;
+  expect(await runner.run(callOf(tool('slow', { effect: 'once' }), {}))).toMatchObject({ is_error: true, settled: true, content: expect.stringContaining('did not take the call: HTTP 429') as string });
+  expect([server.seen.length - before, server.sessions()]).toEqual([1, 1]);
+  server.refuse(503);
+  expect(await runner.run(callOf(tool('slow', { effect: 'once' }), {}))).toMatchObject({ is_error: true, settled: false });
 });

@@ -9,7 +9,7 @@
  * 2  After the first failure it is started again at once, then after pauses that double up to 30 s; an answered call ends the count.
  * 3  A call is either sent on a connection that is up, or it has certainly not been started.
  * 4  A call that the server certainly did not take (its session was gone, it could not be reached) is sent once more on a new
- *    connection; one that may have happened, only to a server elsewhere and only where repeating it does no harm.
+ *    connection, unless it refused it; one that may have happened, only to a server elsewhere and only where repeating it does no harm.
  * 5  After `close` nothing starts any more, and no process is left.
  */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -18,7 +18,7 @@ import type { CompleteOptions } from '../options.ts';
 import type { McpServerSource } from '../sources.ts';
 import { errorText } from '../call/run-call.ts';
 import { readTools } from './list-tools.ts';
-import { createHttpTransport } from './http-transport.ts';
+import { createHttpTransport, Refused } from './http-transport.ts';
 import { callResultSchema, type CallResult } from './observation.ts';
 import { createSlots, type Slots } from './slots.ts';
 import { createStdioTransport } from './stdio-transport.ts';
@@ -100,7 +100,7 @@ class Connection implements McpConnection {
       return await this.#toolsOf(up);
     } catch (error) {
       up.tools = null;
-      if (!neverTaken(error)) throw this.#noList(error);
+      if (!neverTaken(error) || error instanceof Refused) throw this.#noList(error);
     }
     this.#forget(up);
     const again = await this.#ready();
@@ -163,9 +163,9 @@ class Connection implements McpConnection {
     }
   }
 
-  /** Invariant 4. A process of ours that died with a call may have died of it. */
+  /** Invariant 4. A process of ours that died with a call may have died of it; what a server has refused it would refuse again. */
   #mayRepeat(error: unknown, { repeatable }: CallCourse): boolean {
-    if (!('url' in this.#server)) return false;
+    if (!('url' in this.#server) || error instanceof Refused) return false;
     return neverTaken(error) || (repeatable && brokeOff(error));
   }
 

@@ -5,7 +5,7 @@
 import type { AgentSpec } from '@treadle/core';
 import type { OfferedTool, ToolKind } from '../kind.ts';
 
-export function createHostKind(): ToolKind {
+export function createHostedKind(): ToolKind {
   return {
     owns: () => false,
     offered: async (patterns, spec) => ({
