@@ -4,7 +4,6 @@ import type { CompleteOptions } from '../options.ts';
 import type { ToolSources } from '../sources.ts';
 import { createBuiltinKind } from './builtin.ts';
 import { createFunctionKind } from './function.ts';
-import { createHostKind } from './host.ts';
 import { createHttpKind } from './http.ts';
 import { createMcpKind, type McpKind } from './mcp.ts';
 
