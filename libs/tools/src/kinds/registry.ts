@@ -3,6 +3,7 @@ import type { ToolKind } from '../kind.ts';
 import type { CompleteOptions } from '../options.ts';
 import type { ToolSources } from '../sources.ts';
 import { createBuiltinKind } from './builtin.ts';
+import { createHostedKind } from './hosted.ts';
 import { createFunctionKind } from './function.ts';
 import { createHttpKind } from './http.ts';
 import { createMcpKind, type McpKind } from './mcp.ts';
@@ -18,7 +19,7 @@ export function createKinds(sources: ToolSources, options: CompleteOptions): Kin
   const mcp = createMcpKind(sources.mcpServers, { ...options, fetch });
   const all = [
     createFunctionKind(sources.functions), createHttpKind(sources.httpTools ?? {}, fetch, options), mcp,
-    createBuiltinKind({ fetch, blobs: sources.blobs ?? null, options }), createHostKind(),
+    createBuiltinKind({ fetch, blobs: sources.blobs ?? null, options }), createHostedKind(),
   ];
   return { mcp, all };
 }
