@@ -9,12 +9,13 @@ export { StoreAway } from './ports/run-store.ts';
 export type {
   Append, AppendReply, ArchiveDuty, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
   LedgerWrite, ListRuns, Next, PumpReply, RemoveReply, RemoveRun, RestoredRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, TurnStore,
-  WatchReply, WatchRequest,
+  WatchReply, WatchRequest, WriteBack,
 } from './ports/run-store.ts';
 export type { ToolCatalogue, ToolRun, ToolRunner, ToolRunResult } from './ports/tool-runner.ts';
 export { archiveDue, archiveRun, DutyRefused, SealedEventsMissing, type ArchiveDeps, type ArchiveOptions, type ArchivingRound } from './archive-run.ts';
 export { archiveFirst, type ArchiveFirst } from './archive-first.ts';
 export { auditRun, type AuditResult } from './audit-run.ts';
+export type { StoreFound } from './changed-store.ts';
 export { createRun, mintRunId, type CreateDeps, type CreateOptions, type NewRun } from './create-run.ts';
 export { executeTurn, type DeliveryLimits, type TurnDeps, type TurnOutcome } from './execute-turn.ts';
 export { forkPoint, type ForkPoint } from './fork-run.ts';

@@ -72,6 +72,7 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
       const reply = asReply(await run('ledger', { keys: keys.run(run_id), args: [] }));
       return reply[0] === 'missing' ? null : ledgerOf(reply.slice(1));
     },
+    moved: async (run_id) => asReply(await run('moved', { keys: keys.run(run_id), args: [] }))[0] === 'moved',
     list: async (query: ListRuns) => mergePages(await scanPerShard(parts, query), query.limit),
     ...createSessionDirectory(parts),
     reserveKey: async ({ tenant, key, run_id, body_hash, not_after_ms }) => {

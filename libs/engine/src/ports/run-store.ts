@@ -5,8 +5,8 @@
  * S1  A write of a claimant happens only if epoch, claim id and last seq are all equal to the stored ones; else `fenced`,
  *     and nothing at all has changed. Everything is checked before the first write.
  * S2  A repeat of the last commit id of the same claim is answered as the first was, and writes nothing.
- * S3  `claim` hands out a run only for the current job number while that job is live, raises the epoch by one, and answers
- *     the same claim id again with the same epoch, raising nothing.
+ * S3  `claim` hands out a run only for the current job number while that job is live, raises the epoch by one (by far more
+ *     under S10), and answers the same claim id again with the same epoch, raising nothing.
  * S4  A commit whose next is `wait`, `pause` or `end`, that begins calls in the ledger, or that changes which calls wait for a word, is refused as `inbox_changed` while a
  *     command is in the inbox that the claimant has not seen (`inbox_seen`). So no accepted command and no wake-up is lost, and
  *     no call begins after a pause was accepted. A commit that waits, pauses or ends applies what it has seen
@@ -17,6 +17,8 @@
  * S7  `create` is idempotent by run id, `command` by command id.
  * S8  Time that decides anything is the store's.
  * S9  A write is answered only when it is as durable as the store can make it.
+ * S10 A store that was started again, or has taken another's place, may lack the last writes. Every claim says so until one has
+ *     committed, or written back, under the name of the new store.
  *
  * A call that throws `StoreAway` has an unknown outcome: it may have happened. Claimants then abandon the delivery; the next claim finds out.
  */
@@ -105,6 +107,8 @@ export interface Claimed {
   readonly session_last: string | null;
   /** How long the run still had to wait when a command woke it, ms; 0 when nothing is waited for. */
   readonly wait_ms: number;
+  /** Set where the store is another than the run was written by (S10): its name, for the claim's first commit. */
+  readonly other_store: string | null;
 }
 
 export type ClaimReply =
@@ -153,6 +157,8 @@ export interface Commit {
   /** The claim has settled as unknown what an earlier one had begun: it is no proof that the run does not kill its workers, and the count goes on. `excused`: this
    * delivery is out of the count already. */
   readonly took_over?: 'no' | 'counted' | 'excused';
+  /** The store that the claim was told of as another: what may be lost has been looked into (S10). */
+  readonly store_id?: string;
   readonly next: Next;
 }
 
@@ -255,6 +261,8 @@ export interface TurnStore {
   handBack(claim: Claim): Promise<void>;
   /** Adds `by` to the count of deliveries that died, for the claims that still hold: a run that cannot be to blame is excused. */
   recount(claims: readonly Claim[], by: 1 | -1): Promise<void>;
+  /** Ends the claim. The commands that are not applied stay; S4 does not hold. Sent again, it is `fenced`. */
+  writeBack(back: WriteBack): Promise<'written' | 'fenced'>;
   /** The last duty of an ended run: its session goes on to the next run, and it is taken out of `held`. Idempotent. */
   finished(run_id: string): Promise<void>;
 }
@@ -267,6 +275,8 @@ export interface RunDirectory {
   read(run_id: string, without?: 'messages'): Promise<RunSnapshot | null>;
   events(run_id: string, after_seq: number, limit: number): Promise<EventRange | null>;
   ledger(run_id: string): Promise<readonly LedgerEntry[] | null>;
+  /** Whether the run was ever written by another store than this one (S10): events that somebody has seen may be gone. */
+  moved(run_id: string): Promise<boolean>;
   list(query: ListRuns): Promise<{ readonly run_ids: readonly string[]; readonly next_before_id: string | null }>;
   /** Begins a session without a run. Idempotent by id. */
   createSession(session: { readonly id: string; readonly tenant: string; readonly not_after_ms: number }): Promise<'created' | 'too_late'>;
@@ -323,6 +333,17 @@ export interface RestoredRun {
   readonly open_calls: readonly string[];
   readonly pending: readonly string[];
   readonly job: { readonly type: 'now' } | { readonly type: 'none' } | { readonly type: 'at'; readonly due_ms: number };
+}
+
+/** A run as its archived log tells it, to be put in the place of what a store still holds that has lost the end of it. */
+export interface WriteBack {
+  readonly claim: Claim;
+  readonly expected_seq: number;
+  readonly store_id: string;
+  readonly run: Omit<RestoredRun, 'epoch' | 'job'>;
+  /** How many of the commands that the claim was told of, from the first, the archived log has already. */
+  readonly commands_applied: number;
+  readonly next: Exclude<Next, { readonly type: 'keep' }>;
 }
 
 /** Background duties, for a worker's ticks, and what is done when the store was lost. */

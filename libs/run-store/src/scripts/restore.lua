@@ -10,6 +10,7 @@
 -- include: append
 -- include: named-key
 -- include: session
+-- include: store-id
 local restored = cjson.decode(ARGV[1])
 if redis.call('EXISTS', run.ctl) == 1 then return { 'exists' } end
 
@@ -28,7 +29,8 @@ redis.call('HSET', run.ctl, 'tenant', restored.tenant, 'agent', restored.agent, 
   'deliveries', 0, 'nudges', 0, 'last_seq', last_seq, 'last_ts', restored.last_ts, 'event_epoch', restored.event_epoch,
   'generation', restored.generation, 'inbox_in', 0, 'inbox_done', 0, 'pause_at', 0, 'cancelling', 0, 'commit_id', '', 'commit_claim', '',
   'commit_epoch', 0, 'open_calls', restored.open_calls, 'pending', restored.pending, 'decided', '[]', 'session', restored.session,
-  'archived_seq', restored.archived_seq, 'sealed_first', 0, 'sealed_last', 0, 'not_before', not_before)
+  'archived_seq', restored.archived_seq, 'sealed_first', 0, 'sealed_last', 0, 'not_before', not_before,
+  'store', store_id(), 'moved', 1)
 redis.call('ZADD', KEYS[14], 0, restored.run_id)
 redis.call('HSET', session, 'tenant', restored.tenant)
 redis.call('ZADD', KEYS[17], 0, restored.session)
