@@ -7,7 +7,7 @@
 import { initialState, restoreState, type Message, type RunEvent, type RunState } from '@treadle/core';
 import { functionTools, hookFunctions, mcpServers, modelConnections, modelPrices, toolPolicies, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
-  archiveDue, archiveFirst, archiveRun, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type ArchiveDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
+  archiveDue, archiveFirst, archiveRun, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type ArchiveDeps, type Job, type JobOutcome, type RunStore, type StoreFound, type TurnDeps,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { createModelFleet } from '@treadle/fleet';
@@ -118,7 +118,7 @@ function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
       onSkipped: (skipped) => { setup.logger.warn(skipped, 'a stop hook was skipped'); },
     }),
     ...showing(setup, parts), history: (run_id) => transcriptOf(parts, run_id),
-    limits: { poison: setup.poisonLimit, nudges: 5 },
+    limits: { poison: setup.poisonLimit, nudges: 5 }, onOtherStore: (run_id, found) => { logOtherStore(setup.logger, run_id, found); },
     onCommitted: (events, state) => {
       for (const event of events) {
         observeEvent(parts.metrics, event, contextOf(state));
@@ -159,6 +159,16 @@ const maxModelCallMs = 3_600_000;
 
 function archiveOptions(settings: Settings) {
   return { segment_events: 500, keep_events: 200, retention_ms: settings.retentionHours * 3_600_000 };
+}
+
+/** Redis was started again, or another has taken its place, and it lacks what a run has written. */
+function logOtherStore(logger: Logger, run_id: string, found: StoreFound): void {
+  switch (found.type) {
+    case 'whole': return;
+    case 'written_back': logger.warn({ run_id, from: found.from, to: found.to }, 'Redis had lost the end of a run; it was put back from the archive'); return;
+    case 'lost': logger.error({ run_id, problem: found.problem }, 'state_lost: Redis and the archive tell different histories of a run; it ends here'); return;
+    case 'archive_away': logger.warn({ run_id, problem: found.problem }, 'Redis has changed, and the archive cannot be asked whether it lacks anything; the run waits');
+  }
 }
 
 /** Facts an operator looks for; never what a model or a tool said. */

@@ -86,6 +86,17 @@ export class ServerUnreachable extends Error {
   }
 }
 
+/** The store has lost its last writes: what was given beyond `last_seq` is void. The log goes on from there: ask for `events` after it. */
+export class LogReset extends Error {
+  readonly last_seq: number;
+
+  constructor(id: string, last_seq: number) {
+    super(`the log of ${id} was set back to event ${last_seq}; what followed is lost`);
+    this.name = 'LogReset';
+    this.last_seq = last_seq;
+  }
+}
+
 /** Given again with the same key, a command is the same command, also after the run has ended. */
 export interface CommandOptions { readonly idempotencyKey?: string }
 
@@ -117,7 +128,7 @@ export interface Client {
   changeBreaker(id: string, action: 'open' | 'reset'): Promise<Pick<Breaker, 'id' | 'kind' | 'state' | 'forced'>>;
   /** Any other route of the API. */
   get(path: string): Promise<unknown>;
-  /** Every event after `after`, in order and once, until the run has ended; lost connections are resumed. */
+  /** Every event after `after`, in order and once, until the run has ended; lost connections are resumed. Throws `LogReset` where the log was set back. */
   events(id: string, options?: { readonly after?: number; readonly signal?: AbortSignal }): AsyncGenerator<RunEvent>;
 }
 
@@ -185,6 +196,7 @@ async function* resuming(id: string, { send, after, signal, pauseMs, outageMs }:
       if (response.status === 204) return;
       for await (const event of eventsOf(response)) {
         reachedMs = Date.now();
+        if (event.type === 'reset') throw new LogReset(id, event.last_seq);
         if (event.seq <= last) continue;
         last = event.seq;
         yield event;
@@ -192,7 +204,7 @@ async function* resuming(id: string, { send, after, signal, pauseMs, outageMs }:
       }
     } catch (error) {
       // What the server refuses it will refuse again; everything else is a connection to be made anew.
-      if (error instanceof ApiError && (error.status < 500 || error.status === 501)) throw error;
+      if (error instanceof LogReset || (error instanceof ApiError && (error.status < 500 || error.status === 501))) throw error;
       if (Date.now() - reachedMs > outageMs) throw error;
       if (aborted()) return;
     }
@@ -200,12 +212,12 @@ async function* resuming(id: string, { send, after, signal, pauseMs, outageMs }:
   }
 }
 
-async function* eventsOf(response: Response): AsyncGenerator<RunEvent> {
+async function* eventsOf(response: Response): AsyncGenerator<RunEvent | { readonly type: 'reset'; readonly last_seq: number }> {
   const parse = createSseParser();
   if (response.body === null) return;
   for await (const chunk of response.body) {
     for (const message of parse(chunk as Uint8Array)) {
-      if (message.id !== null) yield JSON.parse(message.data) as RunEvent;
+      if (message.id !== null) yield JSON.parse(message.data) as RunEvent | { type: 'reset'; last_seq: number };
     }
   }
 }

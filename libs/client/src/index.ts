@@ -1,2 +1,2 @@
-export { ApiError, createClient, ServerUnreachable, type Breaker, type Client, type ClientOptions, type CommandOptions, type Run, type RunChange, type RunRequest } from './client.ts';
+export { ApiError, createClient, LogReset, ServerUnreachable, type Breaker, type Client, type ClientOptions, type CommandOptions, type Run, type RunChange, type RunRequest } from './client.ts';
 export { createSseParser, type SseMessage } from './sse.ts';

@@ -12,17 +12,24 @@ export interface LogEntry { readonly seq: number; readonly type: RunEvent['type'
 
 /**
  * Events after `after_seq`, in order and without a gap, at most `limit`. Empty when there is nothing newer.
- * Throws `LogGap` when neither place has the next event although a later one exists.
+ * Throws `LogGap` when neither place has the next event although a later one exists, `LogShortened` when the log ends before `after_seq`.
  */
 export async function readLog(deps: LogDeps, run_id: string, range: { readonly after_seq: number; readonly limit: number }): Promise<LogEntry[]> {
   const stored = await deps.store.events(run_id, range.after_seq, range.limit);
   const live = entries(stored?.events ?? []);
   if (live[0]?.seq === range.after_seq + 1) return dense(live, range.after_seq);
-  if (stored !== null && stored.last_seq <= range.after_seq) return [];
+  if (stored !== null && stored.last_seq < range.after_seq) return shortened(deps, run_id, { last_seq: stored.last_seq, after_seq: range.after_seq });
+  if (stored?.last_seq === range.after_seq) return [];
   const archived = entries(await deps.archive.events(run_id, range.after_seq, range.limit)).slice(0, range.limit);
   const page = dense(archived, range.after_seq);
   if (page.length === 0 && (archived.length > 0 || stored !== null)) throw new LogGap(run_id, range.after_seq + 1);
   return page;
+}
+
+/** The store has lost its last writes. What the archive has of them will be written back, and whoever has seen it waits for that. */
+async function shortened({ archive }: LogDeps, run_id: string, { last_seq, after_seq }: { readonly last_seq: number; readonly after_seq: number }): Promise<LogEntry[]> {
+  if ((await archive.events(run_id, after_seq - 1, 1)).length > 0) return [];
+  throw new LogShortened(run_id, last_seq);
 }
 
 /** The whole log, page by page. */
@@ -59,5 +66,17 @@ export class LogGap extends Error {
     super(`${run_id}: event ${seq} is in neither the store nor the archive`);
     this.name = 'LogGap';
     this.seq = seq;
+  }
+}
+
+/** The log ends before an event that somebody has seen: the store lost it, and the archive never had it. */
+export class LogShortened extends Error {
+  readonly code = 'state_lost';
+  readonly last_seq: number;
+
+  constructor(run_id: string, last_seq: number) {
+    super(`${run_id}: the log ends at ${last_seq}; what followed is lost`);
+    this.name = 'LogShortened';
+    this.last_seq = last_seq;
   }
 }

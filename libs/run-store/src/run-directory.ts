@@ -72,7 +72,7 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
       const reply = asReply(await run('ledger', { keys: keys.run(run_id), args: [] }));
       return reply[0] === 'missing' ? null : ledgerOf(reply.slice(1));
     },
-    moved: async (run_id) => asReply(await run('moved', { keys: keys.run(run_id), args: [] }))[0] === 'moved',
+    moved: (run_id) => moved(parts, run_id),
     list: async (query: ListRuns) => mergePages(await scanPerShard(parts, query), query.limit),
     ...createSessionDirectory(parts),
     reserveKey: async ({ tenant, key, run_id, body_hash, not_after_ms }) => {
@@ -85,4 +85,9 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
       }
     },
   };
+}
+
+async function moved({ run, keys }: StoreParts, run_id: string): ReturnType<RunDirectory['moved']> {
+  const reply = asReply(await run('moved', { keys: keys.run(run_id), args: [] }));
+  return reply[0] === 'here' ? null : { seq: Number(reply[1]), at_ms: Number(reply[2]) };
 }

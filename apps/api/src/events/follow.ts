@@ -3,12 +3,14 @@
  *
  * 1. Every event after the position is written once, in order; what the filter leaves out still moves the position.
  * 2. While the reader is slow no page of events is held for it: it is let go, and read again from the position.
- * 3. A store that is away does not end a stream at once: the reader keeps its connection and its heartbeat, and is served on
+ * 3. Where the store has lost what was written already, a `reset` says from where on that is void, before anything else is shown.
+ * 4. A store that is away does not end a stream at once: the reader keeps its connection and its heartbeat, and is served on
  *    when the store is back, within `streamOutageMs`.
  */
 import type { LogEntry } from '@treadle/engine';
-import { LogGap } from '@treadle/engine';
+import { LogGap, LogShortened } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
+import { brokenAt, leaps, type Shown } from './moved.ts';
 import { createPager, type Pager } from './pager.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
@@ -19,16 +21,17 @@ export interface Reader {
   /** Null lets everything pass. */
   readonly types: ReadonlySet<string> | null;
   readonly frame: (entry: LogEntry) => string;
+  readonly resetFrame: (last_seq: number) => string;
   readonly signal: AbortSignal;
 }
 
 /** Why a stream ended. `failed`: the store stayed away, or the log has a gap. */
 export type StreamEnd = 'log_ended' | 'reader_gone' | 'failed';
 
-interface Position { seq: number; ended: boolean }
+interface Position { seq: number; ended: boolean; shown: Shown }
 
 export async function followLog(context: ApiContext, reader: Reader): Promise<StreamEnd> {
-  const position: Position = { seq: reader.after_seq, ended: false };
+  const position: Position = { seq: reader.after_seq, ended: false, shown: standing(context, reader.after_seq) };
   const pager = createPager(context.log, reader.run_id);
   let awaySinceMs: number | null = null;
   while (!reader.signal.aborted && !reader.writer.gone) {
@@ -37,6 +40,10 @@ export async function followLog(context: ApiContext, reader: Reader): Promise<St
       await readOn(context, { ...reader, pager }, position);
       awaySinceMs = null;
     } catch (error) {
+      if (error instanceof LogShortened) {
+        reset(context, reader, { position, last_seq: error.last_seq });
+        continue;
+      }
       const nowMs = performance.now();
       if (position.seq > before) awaySinceMs = null;
       awaySinceMs ??= nowMs;
@@ -57,26 +64,45 @@ async function readOn(context: ApiContext, reader: Reader & { readonly pager: Pa
   while (!stopped(reader, position)) {
     const page = await reader.pager(position.seq);
     if (page.length === 0) break;
-    write(reader, position, page);
+    await show(context, reader, { position, page });
   }
   if (stopped(reader, position)) return;
   for await (const page of context.deps.followers.follow(reader.run_id, { after_seq: position.seq, signal: reader.signal })) {
-    write(reader, position, page);
-    if (stopped(reader, position)) return;
+    if (!await show(context, reader, { position, page }) || stopped(reader, position)) return;
   }
+}
+
+/** False where the page does not follow what was shown: the position is another now. */
+async function show(context: ApiContext, reader: Reader, { position, page }: { readonly position: Position; readonly page: readonly LogEntry[] }): Promise<boolean> {
+  for (const entry of page) {
+    const broken = leaps(position.shown, entry) ? await brokenAt(context, reader.run_id, position.shown) : null;
+    if (broken !== null) {
+      reset(context, reader, { position, last_seq: broken });
+      return false;
+    }
+    if (reader.writer.full) return true;
+    write(reader, position, entry);
+  }
+  return true;
+}
+
+function reset(context: ApiContext, { writer, resetFrame }: Reader, { position, last_seq }: { readonly position: Position; readonly last_seq: number }): void {
+  writer.write(resetFrame(last_seq));
+  Object.assign(position, { seq: last_seq, shown: standing(context, last_seq) });
+}
+
+function standing({ deps }: ApiContext, seq: number): Shown {
+  return { seq, ts: deps.clock.nowMs() / 1000, epoch: 0 };
 }
 
 function stopped({ writer, signal }: Reader, position: Position): boolean {
   return position.ended || writer.full || writer.gone || signal.aborted;
 }
 
-function write({ writer, types, frame }: Reader, position: Position, page: readonly LogEntry[]): void {
-  for (const entry of page) {
-    if (writer.full) return;
-    if (types === null || types.has(entry.type)) writer.write(frame(entry));
-    position.seq = entry.seq;
-    position.ended = entry.type === 'run_end';
-  }
+function write({ writer, types, frame }: Reader, position: Position, entry: LogEntry): void {
+  if (types === null || types.has(entry.type)) writer.write(frame(entry));
+  const { seq, ts, epoch } = entry.event;
+  Object.assign(position, { seq, ended: entry.type === 'run_end', shown: { seq, ts, epoch } });
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -275,8 +275,8 @@ export interface RunDirectory {
   read(run_id: string, without?: 'messages'): Promise<RunSnapshot | null>;
   events(run_id: string, after_seq: number, limit: number): Promise<EventRange | null>;
   ledger(run_id: string): Promise<readonly LedgerEntry[] | null>;
-  /** Whether the run was ever written by another store than this one (S10): events that somebody has seen may be gone. */
-  moved(run_id: string): Promise<boolean>;
+  /** Where the run went on, or will, when it had last come to another store (S10): beyond that, what somebody has seen may be gone. Null: it never had. */
+  moved(run_id: string): Promise<{ readonly seq: number; readonly at_ms: number } | null>;
   list(query: ListRuns): Promise<{ readonly run_ids: readonly string[]; readonly next_before_id: string | null }>;
   /** Begins a session without a run. Idempotent by id. */
   createSession(session: { readonly id: string; readonly tenant: string; readonly not_after_ms: number }): Promise<'created' | 'too_late'>;

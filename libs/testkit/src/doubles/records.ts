@@ -14,8 +14,8 @@ export interface Run {
   inbox: InboxEntry[]; inbox_in: number; inbox_done: number; commands: string[];
   holder: string; not_before: number; archived_seq: number; sealed: SealedRange | null; due_ms: number | null; held_ms: number | null; archive_ms: number | null; expires_ms: number | null;
   segments: number; merge_due: boolean;
-  /** Which store the run was last written by, and whether it was ever another than now. */
-  store: string; moved: boolean;
+  /** Which store the run was last written by, and where it went on when that had become another. */
+  store: string; moved: { seq: number; at_ms: number } | null;
 }
 
 export interface MemoryJob { readonly type: 'turn' | 'finish'; readonly run_id: string; readonly n: number; readonly front: number }
