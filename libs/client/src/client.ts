@@ -185,11 +185,12 @@ interface Resuming {
 
 async function* resuming(id: string, { send, after, signal, pauseMs, outageMs }: Resuming): AsyncGenerator<RunEvent> {
   let last = after;
+  let epoch: number | null = null;
   let reachedMs = Date.now();
   const aborted = (): boolean => signal?.aborted ?? false;
   while (!aborted()) {
     try {
-      const headers = { accept: 'text/event-stream', 'last-event-id': String(last) };
+      const headers = { accept: 'text/event-stream', 'last-event-id': String(last), ...(epoch === null ? {} : { 'treadle-last-epoch': String(epoch) }) };
       const response = await send('GET', `/v1/runs/${encodeURIComponent(id)}/events`, { headers, ...(signal === undefined ? {} : { signal }) });
       reachedMs = Date.now();
       // Nothing follows what is known already: the run has ended.
@@ -199,6 +200,7 @@ async function* resuming(id: string, { send, after, signal, pauseMs, outageMs }:
         if (event.type === 'reset') throw new LogReset(id, event.last_seq);
         if (event.seq <= last) continue;
         last = event.seq;
+        epoch = event.epoch;
         yield event;
         if (event.type === 'run_end') return;
       }

@@ -67,12 +67,11 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
   }
 
   return {
-    create, command, read, events, now, ...createRunRemoval(parts),
+    create, command, read, events, now, moved: (run_id) => moved(parts, run_id), ...createRunRemoval(parts),
     ledger: async (run_id) => {
       const reply = asReply(await run('ledger', { keys: keys.run(run_id), args: [] }));
       return reply[0] === 'missing' ? null : ledgerOf(reply.slice(1));
     },
-    moved: (run_id) => moved(parts, run_id),
     list: async (query: ListRuns) => mergePages(await scanPerShard(parts, query), query.limit),
     ...createSessionDirectory(parts),
     reserveKey: async ({ tenant, key, run_id, body_hash, not_after_ms }) => {

@@ -2,8 +2,9 @@
  * A reader of a log whose store has lost its last writes: what it has seen beyond the place where the run went on is void, and it is told so
  * by a `reset` before it reads on from there.
  *
- * Which history a reader has seen that comes back with nothing but a seq cannot be told for certain: one that names an event which was written
- * soon after the run went on may have seen the lost one under that seq, and is told to start again, too.
+ * Which history a reader has seen that comes back is told by the epoch of its last event, where it says that. With nothing but a seq it cannot
+ * be told for certain: one that names an event which was written soon after the run went on may have seen the lost one under that seq, and
+ * is told to start again, too.
  */
 import { readLog, type LogEntry } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
@@ -16,15 +17,23 @@ export type Moved = { readonly seq: number; readonly at_ms: number };
 /** `beyond`: the log never went so far. A number: from there on nothing that the reader has seen is to be believed. */
 export type Start = 'as_asked' | 'beyond' | number;
 
+interface ComesBack {
+  readonly after_seq: number;
+  readonly last_seq: number;
+  /** Of the event that it has seen last, where it tells. */
+  readonly epoch: number | null;
+}
+
 /** Where a reader stands that comes back to a run which has moved. */
-export async function startOf(context: ApiContext, run_id: string, { after_seq, last_seq }: { readonly after_seq: number; readonly last_seq: number }): Promise<Start> {
+export async function startOf(context: ApiContext, run_id: string, { after_seq, last_seq, epoch }: ComesBack): Promise<Start> {
   const beyond = after_seq > last_seq;
   const moved = after_seq === 0 ? null : await context.store().moved(run_id);
   if (moved === null) return beyond ? 'beyond' : 'as_asked';
   if (after_seq <= moved.seq) return 'as_asked';
   if (beyond) return (await context.log.archive.events(run_id, after_seq - 1, 1)).length > 0 ? 'as_asked' : Math.min(moved.seq, last_seq);
   const [there] = await readLog(context.log, run_id, { after_seq: after_seq - 1, limit: 1 });
-  return there !== undefined && there.event.ts * 1000 < moved.at_ms + doubtMs ? moved.seq : 'as_asked';
+  const same = there !== undefined && (epoch === null ? there.event.ts * 1000 >= moved.at_ms + doubtMs : there.event.epoch === epoch);
+  return same ? 'as_asked' : moved.seq;
 }
 
 /** What an open stream has shown last; of one that has shown nothing yet, where it began and when (epoch 0). */

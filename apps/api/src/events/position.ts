@@ -23,7 +23,11 @@ export const eventsQuery = z.strictObject({
 });
 
 /** `Last-Event-ID` is checked by `positionOf`, since an empty one means none. */
-export const eventsHeaders = z.object({ 'last-event-id': z.string().optional() });
+export const eventsHeaders = z.object({
+  'last-event-id': z.string().optional(),
+  'treadle-last-epoch': z.string().regex(/^\d{1,15}$/, 'expected the epoch of the event that Last-Event-ID names').optional()
+    .describe('The epoch of the event that Last-Event-ID names: so it is known for certain whether that event was lost.'),
+});
 
 /** What was asked for, in the order in which it counts: a reconnecting browser repeats its URL and adds the header. */
 export interface AskedPosition { readonly lastEventId?: string | undefined; readonly cursor?: string | undefined; readonly after?: string | undefined }

@@ -87,6 +87,20 @@ test('who comes back to what is lost is reset before anything else', async () =>
   expect(told((await read(id, 8)).frames).slice(0, 2)).toEqual(['5 reset', '6 assistant_text']);
 });
 
+test('who says which epoch its last event had is reset only if that was lost', async () => {
+  const { id, lose } = await lost();
+  await lose();
+  await api.work(id, increments(4));
+  await api.work(id, ends);
+  const epoch = (seq: number) => log(id).then((lines) => String((JSON.parse(lines[seq - 1]!) as { epoch: number }).epoch));
+  const url = `${base}/v1/runs/${id}/events`;
+  const first = async (seq: number, of: string) => told((await readStream(url, keysOf.alpha, { headers: { 'last-event-id': String(seq), 'treadle-last-epoch': of } })).frames)[0];
+  expect(await first(8, await epoch(8))).toBe('9 assistant_text');
+  expect(await first(8, '2')).toBe('5 reset');
+  expect(await first(4, await epoch(4))).toBe('5 model_request');
+  expect((await readStream(url, keysOf.alpha, { headers: { 'last-event-id': '8', 'treadle-last-epoch': 'x' } })).status).toBe(422);
+});
+
 test('who has seen what was written long after that, or before it, is not reset', async () => {
   const { id, lose } = await lost();
   await lose();
