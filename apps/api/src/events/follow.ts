@@ -10,7 +10,7 @@
 import type { LogEntry } from '@treadle/engine';
 import { LogGap, LogShortened } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
-import { brokenAt, leaps, type Shown } from './moved.ts';
+import { brokenAt, leaps, shortenedTo, type Shown } from './moved.ts';
 import { createPager, type Pager } from './pager.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
@@ -40,8 +40,9 @@ export async function followLog(context: ApiContext, reader: Reader): Promise<St
       await readOn(context, { ...reader, pager }, position);
       awaySinceMs = null;
     } catch (error) {
-      if (error instanceof LogShortened) {
-        reset(context, reader, { position, last_seq: error.last_seq });
+      const shortened = error instanceof LogShortened ? await shortenedTo(context, reader.run_id, error.last_seq) : null;
+      if (shortened !== null) {
+        reset(context, reader, { position, last_seq: shortened });
         continue;
       }
       const nowMs = performance.now();

@@ -36,6 +36,12 @@ export async function startOf(context: ApiContext, run_id: string, { after_seq, 
   return same ? 'as_asked' : moved.seq;
 }
 
+/** Of a log that ends before what a stream has shown: where it went on, since it may have grown again. Null where the store cannot say. */
+export async function shortenedTo(context: ApiContext, run_id: string, last_seq: number): Promise<number | null> {
+  const moved = await context.store().moved(run_id).catch(() => null);
+  return moved === null ? null : Math.min(moved.seq, last_seq);
+}
+
 /** What an open stream has shown last; of one that has shown nothing yet, where it began and when (epoch 0). */
 export type Shown = Pick<LogEntry['event'], 'seq' | 'ts' | 'epoch'>;
 

@@ -49,6 +49,19 @@ test('an open stream is reset, then shown what is written instead', async () => 
   expect(frames.slice(9).map((frame) => frame.data)).toEqual((await log(id)).slice(5));
 });
 
+test('it is reset to where the run went on, though the log has grown again by the time somebody looks', async () => {
+  const { id, lose } = await lost();
+  const reader = open(id, 8);
+  await reader.there();
+  const looked = reader.frames.length;
+  // Two of the three events that were lost are there again, and are others.
+  await Promise.all([lose(), api.work(id, increments(2, (index) => `new ${index}`))]);
+  await expect.poll(() => reader.frames.length).toBe(looked + 3);
+  expect(told(reader.frames).slice(looked)).toEqual(['5 reset', '6 assistant_text', '7 assistant_text']);
+  await api.work(id, ends);
+  expect((await reader.reading).frames.slice(looked + 1).map((frame) => frame.data)).toEqual((await log(id)).slice(5));
+});
+
 test('it is reset, too, where the log has grown beyond what was lost before anybody looked', async () => {
   const hold: { go: (() => void) | null } = { go: null };
   await api.close();
