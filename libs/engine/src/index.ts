@@ -8,7 +8,7 @@ export type { Admission, Asking, ModelCall, ModelGateway, ModelOutcome, Permit }
 export { StoreAway } from './ports/run-store.ts';
 export type {
   Append, AppendReply, ArchiveDuty, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
-  LedgerWrite, ListRuns, Next, PumpReply, RemoveReply, RemoveRun, RestoredRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, TurnStore,
+  LedgerWrite, ListRuns, Move, Next, PumpReply, RemoveReply, RemoveRun, RestoredRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, TurnStore,
   WatchReply, WatchRequest, WriteBack,
 } from './ports/run-store.ts';
 export type { ToolCatalogue, ToolRun, ToolRunner, ToolRunResult } from './ports/tool-runner.ts';

@@ -1,6 +1,6 @@
 /** Commands and reads, for the API. */
 import { shardOf, type RunStatus } from '@treadle/core';
-import type { CommandReply, CreateReply, CreateRun, EventRange, ListRuns, RunDirectory, RunSnapshot, SendCommand } from '@treadle/engine';
+import type { CommandReply, CreateReply, CreateRun, EventRange, ListRuns, Move, RunDirectory, RunSnapshot, SendCommand } from '@treadle/engine';
 import { asReply, inboxEntry, ledgerOf, storedOf, unknownReply } from './replies.ts';
 import { mergePages, scanPerShard } from './run-list.ts';
 import { createSessionDirectory, keepSessionMs } from './session-directory.ts';
@@ -67,7 +67,7 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
   }
 
   return {
-    create, command, read, events, now, moved: (run_id) => moved(parts, run_id), ...createRunRemoval(parts),
+    create, command, read, events, now, moves: (run_id) => moves(parts, run_id), ...createRunRemoval(parts),
     ledger: async (run_id) => {
       const reply = asReply(await run('ledger', { keys: keys.run(run_id), args: [] }));
       return reply[0] === 'missing' ? null : ledgerOf(reply.slice(1));
@@ -86,7 +86,7 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
   };
 }
 
-async function moved({ run, keys }: StoreParts, run_id: string): ReturnType<RunDirectory['moved']> {
-  const reply = asReply(await run('moved', { keys: keys.run(run_id), args: [] }));
-  return reply[0] === 'here' ? null : { seq: Number(reply[1]), at_ms: Number(reply[2]) };
+async function moves({ run, keys }: StoreParts, run_id: string): Promise<Move[]> {
+  const [, ...flat] = asReply(await run('moves', { keys: keys.run(run_id), args: [] }));
+  return flat.flatMap((seq, index) => index % 2 === 0 ? [{ seq: Number(seq), at_ms: Number(flat[index + 1]) }] : []);
 }

@@ -6,13 +6,11 @@
  * be told for certain: one that names an event which was written soon after the run went on may have seen the lost one under that seq, and
  * is told to start again, too.
  */
-import { readLog, type LogEntry } from '@treadle/engine';
+import { readLog, type LogEntry, type Move } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
 
 /** Many times what a store loses; a reader who comes back to a place that was written later has seen what is there. */
 const doubtMs = 60_000;
-
-export type Moved = { readonly seq: number; readonly at_ms: number };
 
 /** `beyond`: the log never went so far. A number: from there on nothing that the reader has seen is to be believed. */
 export type Start = 'as_asked' | 'beyond' | number;
@@ -27,19 +25,22 @@ interface ComesBack {
 /** Where a reader stands that comes back to a run which has moved. */
 export async function startOf(context: ApiContext, run_id: string, { after_seq, last_seq, epoch }: ComesBack): Promise<Start> {
   const beyond = after_seq > last_seq;
-  const moved = after_seq === 0 ? null : await context.store().moved(run_id);
-  if (moved === null) return beyond ? 'beyond' : 'as_asked';
-  if (after_seq <= moved.seq) return 'as_asked';
-  if (beyond) return (await context.log.archive.events(run_id, after_seq - 1, 1)).length > 0 ? 'as_asked' : Math.min(moved.seq, last_seq);
+  const moves = after_seq === 0 ? [] : (await context.store().moves(run_id)).filter((move) => move.seq < after_seq);
+  if (moves.length === 0) return beyond ? 'beyond' : 'as_asked';
+  if (beyond) return (await context.log.archive.events(run_id, after_seq - 1, 1)).length > 0 ? 'as_asked' : Math.min(last_seq, earliest(moves));
   const [there] = await readLog(context.log, run_id, { after_seq: after_seq - 1, limit: 1 });
-  const same = there !== undefined && (epoch === null ? there.event.ts * 1000 >= moved.at_ms + doubtMs : there.event.epoch === epoch);
-  return same ? 'as_asked' : moved.seq;
+  const doubted = moves.filter((move) => there === undefined || (epoch === null ? there.event.ts * 1000 < move.at_ms + doubtMs : there.event.epoch !== epoch));
+  return doubted.length === 0 ? 'as_asked' : earliest(doubted);
+}
+
+function earliest(moves: readonly Move[]): number {
+  return Math.min(...moves.map((move) => move.seq));
 }
 
 /** Of a log that ends before what a stream has shown: where it went on, since it may have grown again. Null where the store cannot say. */
-export async function shortenedTo(context: ApiContext, run_id: string, last_seq: number): Promise<number | null> {
-  const moved = await context.store().moved(run_id).catch(() => null);
-  return moved === null ? null : Math.min(moved.seq, last_seq);
+export async function shortenedTo(context: ApiContext, run_id: string, { shown, last_seq }: { readonly shown: Shown; readonly last_seq: number }): Promise<number | null> {
+  const moves = await context.store().moves(run_id).catch(() => []);
+  return moves.length === 0 ? null : Math.min(last_seq, earliest(moves.filter((move) => shown.ts * 1000 < move.at_ms)));
 }
 
 /** What an open stream has shown last; of one that has shown nothing yet, where it began and when (epoch 0). */
@@ -55,6 +56,6 @@ export function leaps(shown: Shown, next: LogEntry): boolean {
 
 /** Where a stream must begin anew; null where it was not shown anything that is void. */
 export async function brokenAt(context: ApiContext, run_id: string, shown: Shown): Promise<number | null> {
-  const moved = await context.store().moved(run_id);
-  return moved !== null && shown.seq > moved.seq && shown.ts * 1000 < moved.at_ms ? moved.seq : null;
+  const moves = (await context.store().moves(run_id)).filter((move) => shown.seq > move.seq && shown.ts * 1000 < move.at_ms);
+  return moves.length === 0 ? null : earliest(moves);
 }

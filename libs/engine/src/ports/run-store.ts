@@ -221,6 +221,9 @@ export interface EventRange {
   readonly last_seq: number;
 }
 
+/** `at_ms`: epoch milliseconds of the store's clock. */
+export interface Move { readonly seq: number; readonly at_ms: number }
+
 /** A conversation that successive runs share. */
 export interface StoredSession {
   readonly tenant: string;
@@ -275,8 +278,8 @@ export interface RunDirectory {
   read(run_id: string, without?: 'messages'): Promise<RunSnapshot | null>;
   events(run_id: string, after_seq: number, limit: number): Promise<EventRange | null>;
   ledger(run_id: string): Promise<readonly LedgerEntry[] | null>;
-  /** Where the run went on, or will, when it had last come to another store (S10): beyond that, what somebody has seen may be gone. Null: it never had. */
-  moved(run_id: string): Promise<{ readonly seq: number; readonly at_ms: number } | null>;
+  /** Where the run went on, or will, each time it had come to another store (S10): what somebody had seen beyond that may be gone. The newest are kept, oldest first. */
+  moves(run_id: string): Promise<readonly Move[]>;
   list(query: ListRuns): Promise<{ readonly run_ids: readonly string[]; readonly next_before_id: string | null }>;
   /** Begins a session without a run. Idempotent by id. */
   createSession(session: { readonly id: string; readonly tenant: string; readonly not_after_ms: number }): Promise<'created' | 'too_late'>;

@@ -129,7 +129,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     record.open_calls = write.open_calls;
     record.pending = write.pending;
     record.status = write.status;
-    if (write.store_id !== undefined) Object.assign(record, { store: write.store_id, moved: { seq: write.expected_seq, at_ms: clockMs } });
+    if (write.store_id !== undefined) Object.assign(record, { store: write.store_id, moves: [...record.moves, { seq: write.expected_seq, at_ms: clockMs }] });
     if (record.wanted === 'pause' && write.applies_inbox) record.wanted = null;
     if (write.applies_inbox) {
       record.inbox.splice(0, write.inbox_seen - record.inbox_done);
@@ -246,7 +246,7 @@ export function createMemoryRunStore(): MemoryRunStore {
       events: request.events.map((text, index) => ({ seq: index + 1, text })), ledger: {}, open_calls: [], pending: [], decided: [],
       inbox: [], inbox_in: 0, inbox_done: 0, commands: [], holder: '', not_before: request.run_at_ms ?? 0, archived_seq: 0, sealed: null,
       due_ms: behind === null ? request.run_at_ms : null, held_ms: scheduled || behind !== null ? null : clockMs + graceMs, archive_ms: clockMs + archiveEveryMs, expires_ms: null,
-      segments: 0, merge_due: false, store, moved: null,
+      segments: 0, merge_due: false, store, moves: [],
     };
     data.feed++;
     if (behind !== null) {
@@ -350,9 +350,9 @@ export function createMemoryRunStore(): MemoryRunStore {
       return { events, first_seq: record.events[0]?.seq ?? 0, last_seq: record.last_seq };
     }),
     ledger: (run_id) => step(() => { const record = run(run_id); return record === undefined ? null : Object.values(record.ledger); }),
-    moved: (run_id) => step(() => {
+    moves: (run_id) => step(() => {
       const record = run(run_id);
-      return record === undefined ? null : record.store === store ? record.moved : { seq: record.last_seq, at_ms: clockMs };
+      return record === undefined ? [] : [...record.moves, ...(record.store === store ? [] : [{ seq: record.last_seq, at_ms: clockMs }])];
     }),
     list: (query) => step(() => list(query)),
     createSession: ({ id, tenant, not_after_ms }) => step(() => {

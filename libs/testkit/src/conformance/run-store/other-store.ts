@@ -25,30 +25,33 @@ async function come(it: Driver) {
 export function otherStoreTests(it: () => Driver): void {
   test('a run that this store has made, and written, is at home in it', async () => {
     const { run_id } = await it().after({ type: 'job' });
-    expect([(await it().claim(run_id, 2)).claimed.other_store, await it().store.moved(run_id)]).toEqual([null, null]);
-    expect(await it().store.moved(newRunId())).toBeNull();
+    expect([(await it().claim(run_id, 2)).claimed.other_store, await it().store.moves(run_id)]).toEqual([null, []]);
+    expect(await it().store.moves(newRunId())).toEqual([]);
   });
 
   test('every claim says that the store is another, under an epoch beyond all that may be lost, until one has committed under its name', async () => {
     const { run_id, claim, claimed } = await come(it());
     expect(claimed.other_store).toMatch(/./);
     expect(claim.epoch).toBeGreaterThan(1000);
-    expect(await it().store.moved(run_id)).toMatchObject({ seq: 2 });
+    expect(await it().store.moves(run_id)).toMatchObject([{ seq: 2 }]);
     await it().commits(it().write(claim, 2, { type: 'job' }));
     const next = await it().claim(run_id, 3);
     expect(next.claimed.other_store).toBe(claimed.other_store);
     await it().commits(it().write(next.claim, 3, { type: 'job' }, { store_id: claimed.other_store ?? '' }));
     const third = await it().claim(run_id, 4);
     expect([third.claimed.other_store, third.claim.epoch]).toEqual([null, next.claim.epoch + 1]);
-    const moved = await it().store.moved(run_id);
-    expect(moved).toMatchObject({ seq: 3 });
-    expect(Math.abs(await it().store.now() - moved!.at_ms)).toBeLessThan(60_000);
+    const moves = await it().store.moves(run_id);
+    expect(moves).toMatchObject([{ seq: 3 }]);
+    expect(Math.abs(await it().store.now() - moves[0]!.at_ms)).toBeLessThan(60_000);
+    await it().under.otherStore(run_id);
+    await it().commits(it().write((await it().claim(run_id, 4)).claim, 4, { type: 'job' }, { store_id: 'yet another' }));
+    expect((await it().store.moves(run_id)).slice(0, 2)).toMatchObject([{ seq: 3 }, { seq: 4 }]);
   });
 
   test('a run is put to where its archived log ends, and goes on from there', async () => {
     const { run_id, back } = await come(it());
     expect(await it().store.writeBack(back())).toBe('written');
-    expect(await it().store.moved(run_id)).toMatchObject({ seq: 9 });
+    expect(await it().store.moves(run_id)).toMatchObject([{ seq: 9 }]);
     expect(await it().jobs(run_id)).toContain('turn 3');
     const { claim, claimed } = await it().claim(run_id, 3);
     expect(claimed).toMatchObject({
