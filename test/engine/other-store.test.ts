@@ -4,7 +4,7 @@
  */
 import { defaultLimits, idIn, initialState, noJudgement, noUsage, restoreState, type Command, type ModelReply, type RunEvent } from '@treadle/core';
 import { archiveRun, createRun, executeTurn, HeldRuns, IncrementWriter, readLog, replayRun, WarmRuns, type Archive, type StoreFound, type TurnDeps } from '@treadle/engine';
-import { createMemoryArchive, createMemoryRunStore, testSpec, testTool } from '@treadle/testkit';
+import { alwaysThere, createMemoryArchive, createMemoryRunStore, testSpec, testTool } from '@treadle/testkit';
 import { expect, test } from 'vitest';
 
 const run_id = idIn('run', 0, '1'.repeat(32));
@@ -34,7 +34,7 @@ async function world(replies: ModelReply[]) {
     store, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held, judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
     archive: { putBlob: () => Promise.resolve('b'), events: (...asked) => reading(...asked) }, increments: new IncrementWriter({ store, random }),
     onOtherStore: (_run_id, each) => { found.push(each); },
-    models: { call: ({ request }) => {
+    models: { ...alwaysThere, call: ({ request }) => {
       requests.push(JSON.stringify(request.messages));
       return Promise.resolve({ type: 'replied', reply: replies.shift()! });
     } },

@@ -7,7 +7,7 @@ import type { RestoredRun } from './ports/run-store.ts';
 export interface ArchivedLog {
   readonly state: RunState;
   readonly ledger: LedgerOfLog;
-  /** Epoch milliseconds that a failed request waits for; null where nothing waits. */
+  /** Epoch milliseconds that a failed request, or a run that goes on by itself, waits for; null where nothing waits. */
   readonly waits_until: number | null;
 }
 
@@ -41,6 +41,7 @@ export async function readArchived(archive: Pick<Archive, 'events'>, run_id: str
       return `its log does not fold: ${error instanceof Error ? error.message : String(error)}`;
     }
   }
+  if (state.status === 'paused') waits_until = state.resumes_at === null ? null : Date.parse(state.resumes_at);
   return { state, ledger, waits_until };
 }
 

@@ -113,7 +113,7 @@ function writeBackOf({ clock }: LookDeps, { hold, claimed, ahead }: { readonly h
     // What an ended run came to is put into the archive with its last event.
     run: restoredFrom(state, ledger, ended ? [ahead.last_text] : []),
     // Nobody else would wake it for the commands that are left.
-    next: ended ? { type: 'end' } : awaited ? { type: 'job' } : state.status === 'paused' ? { type: 'pause' } : delay_ms > 0 ? { type: 'wait', delay_ms } : { type: 'job' },
+    next: ended ? { type: 'end' } : awaited ? { type: 'job' } : state.status === 'paused' && waits_until === null ? { type: 'pause' } : delay_ms > 0 ? { type: 'wait', delay_ms } : { type: 'job' },
   };
 }
 

@@ -127,7 +127,7 @@ function rebuilt({ state: folded, ledger, waits_until }: ArchivedLog, now_ms: nu
   const due_ms = begun ? waits_until ?? 0 : run_at;
   return {
     ...restoredFrom(state, ledger, events), epoch,
-    job: state.status === 'paused' ? { type: 'none' } : due_ms > now_ms ? { type: 'at', due_ms } : { type: 'now' },
+    job: state.status === 'paused' && state.resumes_at === null ? { type: 'none' } : due_ms > now_ms ? { type: 'at', due_ms } : { type: 'now' },
   };
 }
 
