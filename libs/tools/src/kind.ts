@@ -42,6 +42,8 @@ export interface CallWindow {
   readonly signal: AbortSignal;
   /** Starts the time-out. */
   begin(): void;
+  /** For a call that had to wait: rejects where it may not be sent any more. `begin` follows at once. */
+  confirm(): Promise<void>;
 }
 
 export interface ToolKind {

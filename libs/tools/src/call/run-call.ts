@@ -7,7 +7,7 @@ import { openWindow, type OpenWindow } from './window.ts';
 /** Never rejects. Answers within the grace after an abort or a time-out, also where the tool ignores its signal. */
 export async function runCall(kind: ToolKind | undefined, run: ToolRun, graceMs: number): Promise<ToolRunResult> {
   if (kind === undefined) return notStarted(`This worker has no tool named ${run.tool.name}.`);
-  const window = openWindow(run.signal, { timeoutMs: run.tool.timeout_ms, graceMs });
+  const window = openWindow(run.signal, { timeoutMs: run.tool.timeout_ms, graceMs, confirm: run.confirm });
   try {
     if (window.cause() !== null) return notStarted('The call was interrupted before it began.');
     const end = await Promise.race([kind.call(run, window), window.overdue.then(() => null)]);

@@ -18,9 +18,14 @@ export interface OpenWindow extends CallWindow {
   end(): void;
 }
 
-export interface WindowOptions { readonly timeoutMs: number; readonly graceMs: number }
+export interface WindowOptions {
+  readonly timeoutMs: number;
+  readonly graceMs: number;
+  /** Asks whether the call may still be sent; aborts the caller's signal where it may not. */
+  readonly confirm?: (() => Promise<void>) | undefined;
+}
 
-export function openWindow(caller: AbortSignal, { timeoutMs, graceMs }: WindowOptions): OpenWindow {
+export function openWindow(caller: AbortSignal, { timeoutMs, graceMs, confirm }: WindowOptions): OpenWindow {
   const controller = new AbortController();
   const timers: NodeJS.Timeout[] = [];
   const { promise: overdue, resolve: late } = Promise.withResolvers<void>();
@@ -41,6 +46,10 @@ export function openWindow(caller: AbortSignal, { timeoutMs, graceMs }: WindowOp
       if (begun) return;
       begun = true;
       if (cause === null) timers.push(setTimeout(() => close('timed_out'), timeoutMs));
+    },
+    async confirm() {
+      await confirm?.();
+      controller.signal.throwIfAborted();
     },
     begun: () => begun,
     cause: () => cause,

@@ -33,10 +33,10 @@ export interface McpConnection {
   /** Its tools as it describes them. @throws ServerUnreachable */
   listTools(): Promise<readonly unknown[]>;
   /**
-   * Sends one call, when a slot is free and the server is up; `begin` is told directly before.
+   * Sends one call, when a slot is free and the server is up, unless `begin` rejects, which is asked directly before.
    * @throws ServerUnreachable, the signal's reason, or whatever the SDK says of the call.
    */
-  call(params: CallParams, signal: AbortSignal, begin: () => void): Promise<CallResult>;
+  call(params: CallParams, signal: AbortSignal, begin: () => Promise<void>): Promise<CallResult>;
   /** At once and without waiting; for the end of this process. */
   killNow(): void;
   close(): Promise<void>;
@@ -87,7 +87,7 @@ class Connection implements McpConnection {
     }
   }
 
-  async call(params: CallParams, signal: AbortSignal, begin: () => void): Promise<CallResult> {
+  async call(params: CallParams, signal: AbortSignal, begin: () => Promise<void>): Promise<CallResult> {
     const free = await this.#slots.take(signal);
     // The SDK never removes its listener, so it gets a signal that lives only as long as the call.
     const own = new AbortController();
@@ -95,7 +95,7 @@ class Connection implements McpConnection {
     try {
       const { client } = await abortable(this.#ready(), signal);
       signal.addEventListener('abort', pass, { once: true });
-      begin();
+      await begin();
       const result = await client.request({ method: 'tools/call', params: { ...params } }, callResultSchema, { signal: own.signal, timeout: never });
       this.#failures = 0;
       return result;
