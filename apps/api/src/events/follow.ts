@@ -40,7 +40,7 @@ export async function followLog(context: ApiContext, reader: Reader): Promise<St
       await readOn(context, { ...reader, pager }, position);
       awaySinceMs = null;
     } catch (error) {
-      const shortened = error instanceof LogShortened ? await shortenedTo(context, reader.run_id, { shown: position.shown, last_seq: error.last_seq }) : null;
+      const shortened = error instanceof LogShortened ? await shortenedTo(context, reader.run_id, position.shown) : null;
       if (shortened !== null) {
         reset(context, reader, { position, last_seq: shortened });
         continue;

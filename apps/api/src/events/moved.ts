@@ -6,6 +6,7 @@
  * be told for certain: one that names an event which was written soon after the run went on may have seen the lost one under that seq, and
  * is told to start again, too.
  */
+import { isEnded } from '@treadle/core';
 import { readLog, type LogEntry, type Move } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
 
@@ -15,32 +16,41 @@ const doubtMs = 60_000;
 /** `beyond`: the log never went so far. A number: from there on nothing that the reader has seen is to be believed. */
 export type Start = 'as_asked' | 'beyond' | number;
 
-interface ComesBack {
+interface End { readonly last_seq: number; readonly ended: boolean }
+
+interface ComesBack extends End {
   readonly after_seq: number;
-  readonly last_seq: number;
   /** Of the event that it has seen last, where it tells. */
   readonly epoch: number | null;
 }
 
 /** Where a reader stands that comes back to a run which has moved. */
-export async function startOf(context: ApiContext, run_id: string, { after_seq, last_seq, epoch }: ComesBack): Promise<Start> {
-  const beyond = after_seq > last_seq;
+export async function startOf(context: ApiContext, run_id: string, { after_seq, epoch, ...end }: ComesBack): Promise<Start> {
+  const beyond = after_seq > end.last_seq;
   const moves = after_seq === 0 ? [] : (await context.store().moves(run_id)).filter((move) => move.seq < after_seq);
   if (moves.length === 0) return beyond ? 'beyond' : 'as_asked';
-  if (beyond) return (await context.log.archive.events(run_id, after_seq - 1, 1)).length > 0 ? 'as_asked' : Math.min(last_seq, earliest(moves));
+  if (beyond) return (await context.log.archive.events(run_id, after_seq - 1, 1)).length > 0 ? 'as_asked' : before(end, moves);
   const [there] = await readLog(context.log, run_id, { after_seq: after_seq - 1, limit: 1 });
   const doubted = moves.filter((move) => there === undefined || (epoch === null ? there.event.ts * 1000 < move.at_ms + doubtMs : there.event.epoch !== epoch));
-  return doubted.length === 0 ? 'as_asked' : earliest(doubted);
+  return doubted.length === 0 ? 'as_asked' : before(end, doubted);
 }
 
-function earliest(moves: readonly Move[]): number {
-  return Math.min(...moves.map((move) => move.seq));
+/** The earliest of the places where a run went on; the event that ends the log is still to be shown. */
+function before({ last_seq, ended }: End, moves: readonly Move[]): number {
+  return Math.min(ended ? last_seq - 1 : last_seq, ...moves.map((move) => move.seq));
 }
 
 /** Of a log that ends before what a stream has shown: where it went on, since it may have grown again. Null where the store cannot say. */
-export async function shortenedTo(context: ApiContext, run_id: string, { shown, last_seq }: { readonly shown: Shown; readonly last_seq: number }): Promise<number | null> {
-  const moves = await context.store().moves(run_id).catch(() => []);
-  return moves.length === 0 ? null : Math.min(last_seq, earliest(moves.filter((move) => shown.ts * 1000 < move.at_ms)));
+export async function shortenedTo(context: ApiContext, run_id: string, shown: Shown): Promise<number | null> {
+  try {
+    const store = context.store();
+    const moves = await store.moves(run_id);
+    const run = await store.read(run_id, 'messages');
+    if (moves.length === 0 || run === null) return null;
+    return before({ last_seq: run.stored.last_seq, ended: isEnded(run.status) }, moves.filter((move) => shown.ts * 1000 < move.at_ms));
+  } catch {
+    return null;
+  }
 }
 
 /** What an open stream has shown last; of one that has shown nothing yet, where it began and when (epoch 0). */
@@ -57,5 +67,5 @@ export function leaps(shown: Shown, next: LogEntry): boolean {
 /** Where a stream must begin anew; null where it was not shown anything that is void. */
 export async function brokenAt(context: ApiContext, run_id: string, shown: Shown): Promise<number | null> {
   const moves = (await context.store().moves(run_id)).filter((move) => shown.seq > move.seq && shown.ts * 1000 < move.at_ms);
-  return moves.length === 0 ? null : earliest(moves);
+  return moves.length === 0 ? null : Math.min(...moves.map((move) => move.seq));
 }

@@ -62,6 +62,17 @@ test('it is reset to where the run went on, though the log has grown again by th
   expect((await reader.reading).frames.slice(looked + 1).map((frame) => frame.data)).toEqual((await log(id)).slice(5));
 });
 
+test('where the run has ended meanwhile, in fewer events, its end is shown and the stream ends', async () => {
+  const { id, lose } = await lost();
+  await api.work(id, increments(20));
+  const reader = open(id, 28);
+  await reader.there();
+  const back = lose();
+  await Promise.all([back, api.work(id, ends)]);
+  expect(told((await reader.reading).frames).slice(28)).toEqual(['5 reset', '6 assistant_text', '7 final_response', '8 turn_end', '9 state_change', '10 run_end']);
+  expect(told((await read(id, 28)).frames).at(-1)).toBe('10 run_end');
+});
+
 test('it is reset, too, where the log has grown beyond what was lost before anybody looked', async () => {
   const hold: { go: (() => void) | null } = { go: null };
   await api.close();

@@ -46,7 +46,7 @@ export function eventRoutes(app: ApiInstance, context: ApiContext): void {
     const form = wantedForm(request);
     const lastEventId = form === 'sse' ? request.headers['last-event-id'] : undefined;
     const position = positionOf({ lastEventId, cursor, after });
-    const start = form === 'sse' ? await startOf(context, run_id, { after_seq: position.seq, last_seq: view.last_seq, epoch: epochIn(request.headers['treadle-last-epoch']) }) : position.seq > view.last_seq ? 'beyond' : 'as_asked';
+    const start = form === 'sse' ? await startOf(context, run_id, { after_seq: position.seq, last_seq: view.last_seq, ended: isEnded(view.status), epoch: epochIn(request.headers['treadle-last-epoch']) }) : position.seq > view.last_seq ? 'beyond' : 'as_asked';
     if (start === 'beyond') throw beyondEnd(position, view.last_seq);
     const after_seq = start === 'as_asked' ? position.seq : start;
     const reset = start !== 'as_asked';

@@ -18,7 +18,7 @@
  * S8  Time that decides anything is the store's.
  * S9  A write is answered only when it is as durable as the store can make it.
  * S10 A store that was started again, or has taken another's place, may lack the last writes. Every claim says so until one has
- *     committed, or written back, under the name of the new store.
+ *     committed, or written back, under the name of the new store; its epoch is one that no claim has had that may be lost.
  *
  * A call that throws `StoreAway` has an unknown outcome: it may have happened. Claimants then abandon the delivery; the next claim finds out.
  */

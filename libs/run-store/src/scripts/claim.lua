@@ -1,5 +1,6 @@
 -- Takes a run for one delivery: only for its current job number while that job is live. The epoch rises by one, and earlier
--- claims can write no more; far beyond all that may be lost, where this Redis is another than the run was written by.
+-- claims can write no more. Where this Redis is another than the run was written by, it becomes the time in ms: beyond all that may be lost,
+-- and never the same again, should this claim be lost, too.
 -- The same claim id asked again raises nothing.
 -- KEYS  shard (6), run (7)
 -- ARGV  1: JSON { n, claim_id, held: { epoch, claim_id, last_seq } or absent }; 2: how the key of a session is spelt
@@ -27,7 +28,7 @@ local current = held and ctl.holder == held.claim_id and num(ctl, 'epoch') == he
 local epoch, deliveries, store = num(ctl, 'epoch'), num(ctl, 'deliveries'), store_id()
 local moved = ctl.store ~= store
 if ctl.claim ~= request.claim_id then
-  epoch, deliveries = epoch + 1 + (moved and lost_claims or 0), deliveries + 1
+  epoch, deliveries = moved and math.max(epoch + lost_claims, now_ms()) or epoch + 1, deliveries + 1
   redis.call('HSET', run.ctl, 'epoch', epoch, 'claim', request.claim_id, 'holder', request.claim_id, 'deliveries', deliveries)
 end
 

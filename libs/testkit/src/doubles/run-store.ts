@@ -164,7 +164,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     const current = held !== null && held.epoch === record.epoch && held.claim_id === record.holder && held.last_seq === record.last_seq;
     const moved = record.store !== store;
     if (record.claim_id !== request.claim_id) {
-      record.epoch += moved ? 1001 : 1;
+      record.epoch = moved ? Math.max(record.epoch + 1000, clockMs) : record.epoch + 1;
       record.deliveries++;
       record.claim_id = request.claim_id;
       record.holder = request.claim_id;

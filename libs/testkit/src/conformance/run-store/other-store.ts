@@ -38,6 +38,7 @@ export function otherStoreTests(it: () => Driver): void {
     const next = await it().claim(run_id, 3);
     expect(next.claimed.other_store).toBe(claimed.other_store);
     await it().commits(it().write(next.claim, 3, { type: 'job' }, { store_id: claimed.other_store ?? '' }));
+    expect(next.claim.epoch).toBeGreaterThan(await it().store.now() - 60_000);
     const third = await it().claim(run_id, 4);
     expect([third.claimed.other_store, third.claim.epoch]).toEqual([null, next.claim.epoch + 1]);
     const moves = await it().store.moves(run_id);
