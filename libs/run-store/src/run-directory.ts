@@ -46,24 +46,24 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
       run_id, command_id, type: sent.command.type, subject: sent.command.type === 'outcome' ? sent.command.tool_use_id : undefined,
       entry: inboxEntry(command_id, sent.command), not_after_ms, inbox_limit: options.inboxLimit, ids_kept: commandIdsKept, grace_ms: options.graceMs,
     });
-    const reply = asReply(await run('command', { keys: [...keys.run(run_id), ...jobs.keys(shardOf(run_id))], args: [body] }));
+    const spellings = [keys.sessionSpelling(shardOf(run_id)), keys.ctlSpelling(shardOf(run_id))];
+    const reply = asReply(await run('command', { keys: [...keys.run(run_id), ...jobs.keys(shardOf(run_id))], args: [body, ...spellings] }));
     switch (reply[0]) {
       case 'accepted': case 'already_decided': case 'missing': case 'inbox_full': case 'too_late': return { type: reply[0] };
       case 'invalid_state': return { type: 'invalid_state', status: reply[1] as RunStatus };
+      case 'behind': return { type: 'behind', run_id: reply[1] as string };
       default: throw unknownReply('command', reply);
     }
   }
 
   async function read(run_id: string, without?: 'messages'): Promise<RunSnapshot | null> {
     const reply = asReply(await run('read', { keys: keys.run(run_id), args: [without ?? ''] }));
-    if (reply[0] === 'missing') return null;
-    return { tenant: reply[1] as string, status: reply[2] as RunStatus, archived_seq: Number(reply[3]), stored: storedOf(reply[4])! };
+    return reply[0] === 'missing' ? null : { tenant: reply[1] as string, status: reply[2] as RunStatus, archived_seq: Number(reply[3]), stored: storedOf(reply[4])! };
   }
 
   async function events(run_id: string, after_seq: number, limit: number): Promise<EventRange | null> {
     const reply = asReply(await run('events', { keys: keys.run(run_id), args: [after_seq, limit] }));
-    if (reply[0] === 'missing') return null;
-    return { first_seq: Number(reply[1]), last_seq: Number(reply[2]), events: reply[3] as string[] };
+    return reply[0] === 'missing' ? null : { first_seq: Number(reply[1]), last_seq: Number(reply[2]), events: reply[3] as string[] };
   }
 
   return {

@@ -192,6 +192,8 @@ export type CommandReply =
   | { readonly type: 'accepted' }
   /** The run can no longer take it: it has ended, is being cancelled, or (resume) is not paused, or (outcome) waits for no word on that call. */
   | { readonly type: 'invalid_state'; readonly status: RunStatus }
+  /** A resume of a run whose turn has not come: this run of its session goes before it. */
+  | { readonly type: 'behind'; readonly run_id: string }
   /** Somebody has given a word on this call before; the first one counts. */
   | { readonly type: 'already_decided' }
   | { readonly type: 'missing' }

@@ -180,6 +180,8 @@ export function createMemoryRunStore(): MemoryRunStore {
   function command(sent: SendCommand): CommandReply {
     const record = run(sent.run_id);
     if (record === undefined) return { type: 'missing' };
+    const before = sent.command.type === 'resume' && !isEnded(record.status) ? underWay(data.sessions[record.session]!) : null;
+    if (before !== null && before !== sent.run_id) return { type: 'behind', run_id: before };
     if (record.commands.includes(sent.command_id)) return { type: 'accepted' };
     if (clockMs > sent.not_after_ms) return { type: 'too_late' };
     const { type } = sent.command;
