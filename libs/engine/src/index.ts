@@ -24,7 +24,7 @@ export { LogFollowers } from './follow-log.ts';
 export { HeldRuns } from './held-runs.ts';
 export { Quarantine } from './quarantine.ts';
 export { IncrementWriter, noIncrements, type IncrementOptions } from './increments.ts';
-export { LogGap, LogShortened, readLog, wholeLog, type LogDeps, type LogEntry } from './read-log.ts';
+export { LogGap, LogSetBack, readLog, wholeLog, type LogDeps, type LogEntry } from './read-log.ts';
 export { foldLog, replayRun, type ReplayReport } from './replay-run.ts';
 export { LedgerOfLog } from './ledger-of-log.ts';
 export { restoreRuns, type RestoreDeps, type RestoreOptions, type RestoreSummary } from './restore.ts';

@@ -4,21 +4,29 @@
  */
 import { decodeEvent, type RunEvent } from '@treadle/core';
 import type { Archive } from './ports/archive.ts';
-import type { RunDirectory } from './ports/run-store.ts';
+import type { EventRange, RunDirectory } from './ports/run-store.ts';
 
 export interface LogDeps { readonly store: Pick<RunDirectory, 'events'>; readonly archive: Pick<Archive, 'events'> }
 
 export interface LogEntry { readonly seq: number; readonly type: RunEvent['type']; readonly text: string; readonly event: RunEvent }
 
+export interface LogRange {
+  readonly after_seq: number;
+  readonly limit: number;
+  /** Where somebody has seen the event `after_seq`: epoch milliseconds of the store's clock by which it was written. */
+  readonly seen_ms?: number;
+}
+
 /**
  * Events after `after_seq`, in order and without a gap, at most `limit`. Empty when there is nothing newer.
- * Throws `LogGap` when neither place has the next event although a later one exists, `LogShortened` when the log ends before `after_seq`.
+ * Throws `LogGap` when neither place has the next event although a later one exists, `LogSetBack` where the store has lost what was seen.
  */
-export async function readLog(deps: LogDeps, run_id: string, range: { readonly after_seq: number; readonly limit: number }): Promise<LogEntry[]> {
+export async function readLog(deps: LogDeps, run_id: string, range: LogRange): Promise<LogEntry[]> {
   const stored = await deps.store.events(run_id, range.after_seq, range.limit);
+  if (stored !== null) checkSeen(run_id, stored, range);
   const live = entries(stored?.events ?? []);
   if (live[0]?.seq === range.after_seq + 1) return dense(live, range.after_seq);
-  if (stored !== null && stored.last_seq < range.after_seq) return shortened(deps, run_id, { last_seq: stored.last_seq, after_seq: range.after_seq });
+  if (stored !== null && stored.last_seq < range.after_seq) return awaited(deps, run_id, { last_seq: stored.last_seq, after_seq: range.after_seq });
   if (stored?.last_seq === range.after_seq) return [];
   const archived = entries(await deps.archive.events(run_id, range.after_seq, range.limit)).slice(0, range.limit);
   const page = dense(archived, range.after_seq);
@@ -26,10 +34,17 @@ export async function readLog(deps: LogDeps, run_id: string, range: { readonly a
   return page;
 }
 
-/** The store has lost its last writes. What the archive has of them will be written back, and whoever has seen it waits for that. */
-async function shortened({ archive }: LogDeps, run_id: string, { last_seq, after_seq }: { readonly last_seq: number; readonly after_seq: number }): Promise<LogEntry[]> {
+/** Whatever was written before the run went on, beyond the place where it did, is void: under those numbers something else is written. */
+function checkSeen(run_id: string, { moves, last_seq }: EventRange, { after_seq, seen_ms }: LogRange): void {
+  const void_ = seen_ms === undefined ? [] : moves.filter((move) => move.seq < after_seq && seen_ms < move.at_ms);
+  // The event that ends a log is always still to be shown.
+  if (void_.length > 0) throw new LogSetBack(run_id, Math.min(last_seq - 1, ...void_.map((move) => move.seq)));
+}
+
+/** The store has lost its last writes, and nobody has gone on yet. What the archive has of them will be written back: whoever has seen it waits. */
+async function awaited({ archive }: LogDeps, run_id: string, { last_seq, after_seq }: { readonly last_seq: number; readonly after_seq: number }): Promise<LogEntry[]> {
   if ((await archive.events(run_id, after_seq - 1, 1)).length > 0) return [];
-  throw new LogShortened(run_id, last_seq);
+  throw new LogSetBack(run_id, last_seq);
 }
 
 /** The whole log, page by page. */
@@ -69,14 +84,14 @@ export class LogGap extends Error {
   }
 }
 
-/** The log ends before an event that somebody has seen: the store lost it, and the archive never had it. */
-export class LogShortened extends Error {
+/** What was seen beyond an event is lost: the store lost it, and the archive never had it. */
+export class LogSetBack extends Error {
   readonly code = 'state_lost';
   readonly last_seq: number;
 
   constructor(run_id: string, last_seq: number) {
-    super(`${run_id}: the log ends at ${last_seq}; what followed is lost`);
-    this.name = 'LogShortened';
+    super(`${run_id}: the log was set back to ${last_seq}; what had followed is lost`);
+    this.name = 'LogSetBack';
     this.last_seq = last_seq;
   }
 }

@@ -63,7 +63,7 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
 
   async function events(run_id: string, after_seq: number, limit: number): Promise<EventRange | null> {
     const reply = asReply(await run('events', { keys: keys.run(run_id), args: [after_seq, limit] }));
-    return reply[0] === 'missing' ? null : { first_seq: Number(reply[1]), last_seq: Number(reply[2]), events: reply[3] as string[] };
+    return reply[0] === 'missing' ? null : { first_seq: Number(reply[1]), last_seq: Number(reply[2]), events: reply[3] as string[], moves: movesIn(reply[4] as string) };
   }
 
   return {
@@ -84,6 +84,10 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
       }
     },
   };
+}
+
+function movesIn(text: string): Move[] {
+  return [...text.matchAll(/(\d+):(\d+)/g)].map(([, seq, at_ms]) => ({ seq: Number(seq), at_ms: Number(at_ms) }));
 }
 
 async function moves({ run, keys }: StoreParts, run_id: string): Promise<Move[]> {

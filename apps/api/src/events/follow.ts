@@ -8,9 +8,8 @@
  *    when the store is back, within `streamOutageMs`.
  */
 import type { LogEntry } from '@treadle/engine';
-import { LogGap, LogShortened } from '@treadle/engine';
+import { LogGap, LogSetBack } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
-import { brokenAt, leaps, shortenedTo, type Shown } from './moved.ts';
 import { createPager, type Pager } from './pager.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
@@ -28,10 +27,10 @@ export interface Reader {
 /** Why a stream ended. `failed`: the store stayed away, or the log has a gap. */
 export type StreamEnd = 'log_ended' | 'reader_gone' | 'failed';
 
-interface Position { seq: number; ended: boolean; shown: Shown }
+interface Position { seq: number; ended: boolean; seen_ms: number }
 
 export async function followLog(context: ApiContext, reader: Reader): Promise<StreamEnd> {
-  const position: Position = { seq: reader.after_seq, ended: false, shown: standing(context, reader.after_seq) };
+  const position: Position = { seq: reader.after_seq, ended: false, seen_ms: context.deps.clock.nowMs() };
   const pager = createPager(context.log, reader.run_id);
   let awaySinceMs: number | null = null;
   while (!reader.signal.aborted && !reader.writer.gone) {
@@ -40,9 +39,9 @@ export async function followLog(context: ApiContext, reader: Reader): Promise<St
       await readOn(context, { ...reader, pager }, position);
       awaySinceMs = null;
     } catch (error) {
-      const shortened = error instanceof LogShortened ? await shortenedTo(context, reader.run_id, position.shown) : null;
-      if (shortened !== null) {
-        reset(context, reader, { position, last_seq: shortened });
+      if (error instanceof LogSetBack) {
+        reader.writer.write(reader.resetFrame(error.last_seq));
+        Object.assign(position, { seq: error.last_seq, seen_ms: context.deps.clock.nowMs() });
         continue;
       }
       const nowMs = performance.now();
@@ -63,47 +62,27 @@ export async function followLog(context: ApiContext, reader: Reader): Promise<St
 /** Until the log or the reader ends, or the reader is full. First what is there, page by page; then what comes. */
 async function readOn(context: ApiContext, reader: Reader & { readonly pager: Pager }, position: Position): Promise<void> {
   while (!stopped(reader, position)) {
-    const page = await reader.pager(position.seq);
+    const page = await reader.pager(position.seq, position.seen_ms);
     if (page.length === 0) break;
-    await show(context, reader, { position, page });
+    write(reader, position, page);
   }
   if (stopped(reader, position)) return;
-  for await (const page of context.deps.followers.follow(reader.run_id, { after_seq: position.seq, signal: reader.signal })) {
-    if (!await show(context, reader, { position, page }) || stopped(reader, position)) return;
+  for await (const page of context.deps.followers.follow(reader.run_id, { after_seq: position.seq, seen_ms: position.seen_ms, signal: reader.signal })) {
+    write(reader, position, page);
+    if (stopped(reader, position)) return;
   }
-}
-
-/** False where the page does not follow what was shown: the position is another now. */
-async function show(context: ApiContext, reader: Reader, { position, page }: { readonly position: Position; readonly page: readonly LogEntry[] }): Promise<boolean> {
-  for (const entry of page) {
-    const broken = leaps(position.shown, entry) ? await brokenAt(context, reader.run_id, position.shown) : null;
-    if (broken !== null) {
-      reset(context, reader, { position, last_seq: broken });
-      return false;
-    }
-    if (reader.writer.full) return true;
-    write(reader, position, entry);
-  }
-  return true;
-}
-
-function reset(context: ApiContext, { writer, resetFrame }: Reader, { position, last_seq }: { readonly position: Position; readonly last_seq: number }): void {
-  writer.write(resetFrame(last_seq));
-  Object.assign(position, { seq: last_seq, shown: standing(context, last_seq) });
-}
-
-function standing({ deps }: ApiContext, seq: number): Shown {
-  return { seq, ts: deps.clock.nowMs() / 1000, epoch: 0 };
 }
 
 function stopped({ writer, signal }: Reader, position: Position): boolean {
   return position.ended || writer.full || writer.gone || signal.aborted;
 }
 
-function write({ writer, types, frame }: Reader, position: Position, entry: LogEntry): void {
-  if (types === null || types.has(entry.type)) writer.write(frame(entry));
-  const { seq, ts, epoch } = entry.event;
-  Object.assign(position, { seq, ended: entry.type === 'run_end', shown: { seq, ts, epoch } });
+function write({ writer, types, frame }: Reader, position: Position, page: readonly LogEntry[]): void {
+  for (const entry of page) {
+    if (writer.full) return;
+    if (types === null || types.has(entry.type)) writer.write(frame(entry));
+    Object.assign(position, { seq: entry.seq, ended: entry.type === 'run_end', seen_ms: entry.event.ts * 1000 });
+  }
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -1,13 +1,12 @@
 /**
- * A reader of a log whose store has lost its last writes: what it has seen beyond the place where the run went on is void, and it is told so
- * by a `reset` before it reads on from there.
+ * A reader that comes back to a log whose store has lost its last writes: what it has seen beyond the place where the run went on is void, and
+ * it is told so by a `reset` before it reads on from there. (Of a stream that is open `readLog` knows when its last event was written.)
  *
  * Which history a reader has seen that comes back is told by the epoch of its last event, where it says that. With nothing but a seq it cannot
  * be told for certain: one that names an event which was written soon after the run went on may have seen the lost one under that seq, and
  * is told to start again, too.
  */
-import { isEnded } from '@treadle/core';
-import { readLog, type LogEntry, type Move } from '@treadle/engine';
+import { readLog, type Move } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
 
 /** Many times what a store loses; a reader who comes back to a place that was written later has seen what is there. */
@@ -38,34 +37,4 @@ export async function startOf(context: ApiContext, run_id: string, { after_seq, 
 /** The earliest of the places where a run went on; the event that ends the log is still to be shown. */
 function before({ last_seq, ended }: End, moves: readonly Move[]): number {
   return Math.min(ended ? last_seq - 1 : last_seq, ...moves.map((move) => move.seq));
-}
-
-/** Of a log that ends before what a stream has shown: where it went on, since it may have grown again. Null where the store cannot say. */
-export async function shortenedTo(context: ApiContext, run_id: string, shown: Shown): Promise<number | null> {
-  try {
-    const store = context.store();
-    const moves = await store.moves(run_id);
-    const run = await store.read(run_id, 'messages');
-    if (moves.length === 0 || run === null) return null;
-    return before({ last_seq: run.stored.last_seq, ended: isEnded(run.status) }, moves.filter((move) => shown.ts * 1000 < move.at_ms));
-  } catch {
-    return null;
-  }
-}
-
-/** What an open stream has shown last; of one that has shown nothing yet, where it began and when (epoch 0). */
-export type Shown = Pick<LogEntry['event'], 'seq' | 'ts' | 'epoch'>;
-
-/** Claims of a run that has moved begin far above all earlier ones. */
-const farEpochs = 1000;
-
-/** Whether the run may have moved between what was shown and what follows. */
-export function leaps(shown: Shown, next: LogEntry): boolean {
-  return next.event.epoch >= shown.epoch + farEpochs;
-}
-
-/** Where a stream must begin anew; null where it was not shown anything that is void. */
-export async function brokenAt(context: ApiContext, run_id: string, shown: Shown): Promise<number | null> {
-  const moves = (await context.store().moves(run_id)).filter((move) => shown.seq > move.seq && shown.ts * 1000 < move.at_ms);
-  return moves.length === 0 ? null : Math.min(...moves.map((move) => move.seq));
 }

@@ -73,6 +73,16 @@ test('where the run has ended meanwhile, in fewer events, its end is shown and t
   expect(told((await read(id, 28)).frames).at(-1)).toBe('10 run_end');
 });
 
+test('it is reset though what is there instead has as many events, and then ends', async () => {
+  const { id, lose } = await lost();
+  await api.work(id, increments(2, (index) => `old ${index}`));
+  const reader = open(id, 10);
+  await reader.there();
+  await Promise.all([lose(), api.work(id, ends)]);
+  expect((await log(id)).length).toBe(10);
+  expect(told((await reader.reading).frames).slice(10)).toEqual(['5 reset', '6 assistant_text', '7 final_response', '8 turn_end', '9 state_change', '10 run_end']);
+});
+
 test('it is reset, too, where the log has grown beyond what was lost before anybody looked', async () => {
   const hold: { go: (() => void) | null } = { go: null };
   await api.close();

@@ -221,6 +221,8 @@ export interface EventRange {
   /** The lowest seq the store still holds, 0 when it holds none; below it only the archive can tell. */
   readonly first_seq: number;
   readonly last_seq: number;
+  /** As `moves`, but for one that no claim has looked into yet. */
+  readonly moves: readonly Move[];
 }
 
 /** `at_ms`: epoch milliseconds of the store's clock. */

@@ -349,7 +349,7 @@ export function createMemoryRunStore(): MemoryRunStore {
       const record = run(run_id);
       if (record === undefined) return null;
       const events = record.events.filter((event) => event.seq > after_seq).slice(0, limit).map((event) => event.text);
-      return { events, first_seq: record.events[0]?.seq ?? 0, last_seq: record.last_seq };
+      return { events, first_seq: record.events[0]?.seq ?? 0, last_seq: record.last_seq, moves: [...record.moves] };
     }),
     ledger: (run_id) => step(() => { const record = run(run_id); return record === undefined ? null : Object.values(record.ledger); }),
     moves: (run_id) => step(() => {

@@ -43,6 +43,7 @@ export function otherStoreTests(it: () => Driver): void {
     expect([third.claimed.other_store, third.claim.epoch]).toEqual([null, next.claim.epoch + 1]);
     const moves = await it().store.moves(run_id);
     expect(moves).toMatchObject([{ seq: 3 }]);
+    expect((await it().store.events(run_id, 0, 10))?.moves).toEqual(moves);
     expect(Math.abs(await it().store.now() - moves[0]!.at_ms)).toBeLessThan(60_000);
     await it().under.otherStore(run_id);
     await it().commits(it().write((await it().claim(run_id, 4)).claim, 4, { type: 'job' }, { store_id: 'yet another' }));
