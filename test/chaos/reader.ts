@@ -15,6 +15,8 @@ export interface BreakingReader {
   /** How often it was told that what it had seen is void; that is no longer in `seen`. */
   resets(): number;
   readonly ended: Promise<void>;
+  /** Reads on to the end once more, from what it has seen last: that may be lost meanwhile, also the end. */
+  comeBack(): Promise<void>;
   stop(): void;
 }
 
@@ -33,6 +35,8 @@ export function startReader(baseUrl: string, run_id: string, random: Random): Br
     let budget = 1 + pick(random, 7);
     connections += 1;
     const response = await fetch(`${baseUrl}/v1/runs/${run_id}/events`, { signal: leave.signal, headers: { accept: 'text/event-stream', ...(lastId === '' ? {} : { 'last-event-id': lastId }), ...(lastEpoch === null || browser ? {} : { 'treadle-last-epoch': String(lastEpoch) }) } });
+    // Nothing follows.
+    if (response.status === 204) return true;
     if (!response.ok || response.body === null) throw new Error(`HTTP ${response.status}`);
     let buffered = '';
     for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
@@ -59,7 +63,7 @@ export function startReader(baseUrl: string, run_id: string, random: Random): Br
     return stopped;
   }
 
-  const ended = (async () => {
+  const toTheEnd = async (): Promise<void> => {
     while (!stopped) {
       try {
         if (await once()) return;
@@ -67,8 +71,9 @@ export function startReader(baseUrl: string, run_id: string, random: Random): Br
         await new Promise((resolve) => { setTimeout(resolve, 100); });
       }
     }
-  })();
-  return { run_id, seen, connections: () => connections, resets: () => resets, ended, stop: () => { stopped = true; } };
+  };
+  const ended = toTheEnd();
+  return { run_id, seen, connections: () => connections, resets: () => resets, ended, comeBack: toTheEnd, stop: () => { stopped = true; } };
 }
 
 function parse(block: string): { readonly id: string; readonly type: string; readonly data: string } | null {

@@ -34,7 +34,7 @@ async function checked(here: ChaosStage, ids: readonly string[], readers: Return
   expect([...here.workers.complaints, ...here.api.complaints]).toEqual([]);
 }
 
-test('a worker that stood still past its lease commits nothing when it is back', async () => {
+test('C54: a worker that stood still past its lease commits nothing when it is back', async () => {
   const random = randomFrom(chosenSeed('zombies: stopped'));
   const here = stage = await startChaos();
   await here.workers.start(2);
@@ -85,7 +85,7 @@ function blockingScript(body: ChatBody) {
   return reply({ usage, calls: [{ id: null, name: 'block', args: { ms: leaseMs + 1500 } }] });
 }
 
-test('a tool that blocks its worker past the lease is settled once', async () => {
+test('C54: a tool that blocks its worker past the lease is settled once', async () => {
   const here = stage = await startChaos({ script: blockingScript, configFile: join(import.meta.dirname, 'misbehaving.config.ts') });
   await here.workers.start(2);
   const posted = await postRuns(here, names(4));

@@ -71,7 +71,7 @@ export function archiveTests(it: () => Driver): void {
     await it().store.archived((await it().store.seal(run_id, 4))!, { keep_events: 2, retention_ms: 60_000 });
     expect(await it().store.events(run_id, 0, 10)).toEqual({ first_seq: 4, last_seq: 5, moves: [], events: [eventText(4), eventText(5)] });
     await it().store.archived((await it().store.seal(run_id, 4))!, { keep_events: 0, retention_ms: 60_000 });
-    expect(await it().store.events(run_id, 0, 10)).toEqual({ first_seq: 0, last_seq: 5, events: [] });
+    expect(await it().store.events(run_id, 0, 10)).toEqual({ first_seq: 0, last_seq: 5, moves: [], events: [] });
     const { claim } = await it().claim(run_id);
     await it().commits(it().write(claim, 5, { type: 'keep' }));
     expect(await it().store.events(run_id, 5, 10)).toEqual({ first_seq: 6, last_seq: 6, events: [eventText(6)] });
