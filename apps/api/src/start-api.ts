@@ -15,6 +15,7 @@ import { createMetrics, watchEventLoop, type Logger } from '@treadle/telemetry';
 import { uuidv7 } from 'uuidv7';
 import { createKeyTable, loadKeys, type KeyTable } from './auth/keys.ts';
 import type { AgentCatalogue, ApiDeps } from './dependencies.ts';
+import { createBacklogGuard } from './runs/backlog.ts';
 import { createApiServer } from './server.ts';
 import { guardedArchive, guardedStore } from './store/guarded-store.ts';
 
@@ -77,6 +78,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
   const listening = followers.listen(feed, stop.signal).catch((error: unknown) => { logger.error({ err: error }, 'the event feed has ended'); });
   const refresh = setInterval(() => { clock.refresh().catch(() => undefined); }, clockEveryMs).unref();
   const stopWatching = watchEventLoop(metrics);
+  const backlog = createBacklogGuard(store, { shards: settings.shards, most: settings.archiveBacklog });
 
   const deps: ApiDeps = {
     store: readable, archive, fleet: createModelFleet({ redis, prefix: settings.prefix }), followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, keys, logger,
@@ -84,6 +86,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
       const problems = await readinessProblems(redis, settings);
       return { ok: problems.length === 0, problems };
     },
+    full: () => backlog.full(),
     metrics: () => metrics.registry.metrics(), observe: {
       runCreated: (agent) => { metrics.runsCreated.inc({ agent }); }, sseClientOpened: () => { metrics.sseClients.inc(); }, sseClientGone: () => { metrics.sseClients.dec(); },
     },
@@ -98,6 +101,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
       await server.close();
       stop.abort();
       clearInterval(refresh);
+      backlog.stop();
       stopWatching();
       await listening;
       redis.disconnect();

@@ -38,13 +38,15 @@ export async function readLog(deps: LogDeps, run_id: string, range: LogRange): P
 function checkSeen(run_id: string, { moves, last_seq }: EventRange, { after_seq, seen_ms }: LogRange): void {
   const void_ = seen_ms === undefined ? [] : moves.filter((move) => move.seq < after_seq && seen_ms < move.at_ms);
   // The event that ends a log is always still to be shown.
-  if (void_.length > 0) throw new LogSetBack(run_id, Math.min(last_seq - 1, ...void_.map((move) => move.seq)));
+  if (void_.length > 0) {
+    throw new LogSetBack(run_id, { last_seq: Math.min(last_seq - 1, ...void_.map((move) => move.seq)), as_of_ms: Math.max(...void_.map((move) => move.at_ms)) });
+  }
 }
 
 /** The store has lost its last writes, and nobody has gone on yet. What the archive has of them will be written back: whoever has seen it waits. */
 async function awaited({ archive }: LogDeps, run_id: string, { last_seq, after_seq }: { readonly last_seq: number; readonly after_seq: number }): Promise<LogEntry[]> {
   if ((await archive.events(run_id, after_seq - 1, 1)).length > 0) return [];
-  throw new LogSetBack(run_id, last_seq);
+  throw new LogSetBack(run_id, { last_seq, as_of_ms: 0 });
 }
 
 /** The whole log, page by page. */
@@ -88,10 +90,13 @@ export class LogGap extends Error {
 export class LogSetBack extends Error {
   readonly code = 'state_lost';
   readonly last_seq: number;
+  /** Whoever reads on from there has seen nothing that was void by then. */
+  readonly as_of_ms: number;
 
-  constructor(run_id: string, last_seq: number) {
+  constructor(run_id: string, { last_seq, as_of_ms }: { readonly last_seq: number; readonly as_of_ms: number }) {
     super(`${run_id}: the log was set back to ${last_seq}; what had followed is lost`);
     this.name = 'LogSetBack';
     this.last_seq = last_seq;
+    this.as_of_ms = as_of_ms;
   }
 }

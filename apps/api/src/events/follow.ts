@@ -41,7 +41,8 @@ export async function followLog(context: ApiContext, reader: Reader): Promise<St
     } catch (error) {
       if (error instanceof LogSetBack) {
         reader.writer.write(reader.resetFrame(error.last_seq));
-        Object.assign(position, { seq: error.last_seq, seen_ms: context.deps.clock.nowMs() });
+        // Redis' clock, as this process knows it, may be a little behind.
+        Object.assign(position, { seq: error.last_seq, seen_ms: Math.max(error.as_of_ms, context.deps.clock.nowMs()) });
         continue;
       }
       const nowMs = performance.now();

@@ -73,6 +73,17 @@ test('where the run has ended meanwhile, in fewer events, its end is shown and t
   expect(told((await read(id, 28)).frames).at(-1)).toBe('10 run_end');
 });
 
+test('it is reset once, though this process takes the store for a little younger than it is', async () => {
+  const { id, lose } = await lost();
+  const reader = open(id, 8);
+  await reader.there();
+  await lose();
+  nowMs -= 4000;
+  await api.work(id, increments(1));
+  await api.work(id, ends);
+  expect(told((await reader.reading).frames).filter((each) => each.endsWith('reset'))).toHaveLength(1);
+});
+
 test('it is reset though what is there instead has as many events, and then ends', async () => {
   const { id, lose } = await lost();
   await api.work(id, increments(2, (index) => `old ${index}`));

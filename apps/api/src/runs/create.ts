@@ -60,6 +60,7 @@ interface Creation { readonly store: RunDirectory; readonly run: NewRun; readonl
 async function complete(context: ApiContext, creation: Creation): Promise<AcceptedRun> {
   const { store, run, run_id, not_after_ms } = creation;
   const { clock, random } = context.deps;
+  refuseWhereFull(context);
   const { reply, state } = await createRun({ store, clock, random, shards: context.settings.shards }, run, { run_id, not_after_ms })
     .catch((error: unknown) => { throw unclear(error); });
   switch (reply.type) {
@@ -74,6 +75,12 @@ async function complete(context: ApiContext, creation: Creation): Promise<Accept
     case 'exists': return { view: await existing(context, creation), isNew: false };
     case 'too_late': throw tooLate();
   }
+}
+
+/** Throws the 503 `Problem` where no new run is taken. */
+export function refuseWhereFull({ deps }: ApiContext): void {
+  const why = deps.full?.() ?? null;
+  if (why !== null) throw unavailable(why);
 }
 
 /** The run in front is cancelled; one that has ended meanwhile was in nobody's way. */

@@ -17,6 +17,7 @@ import { json, problems, type ApiInstance } from '../server/api-types.ts';
 import { StoreUnavailable } from '../store/unavailable.ts';
 import { namedLimits } from './command-schema.ts';
 import { createHeaders, inputSchema, laterFieldsOf, limitsSchema } from './create-schema.ts';
+import { refuseWhereFull } from './create.ts';
 import { findRun, lookUp } from './find.ts';
 import { checkImages, limitsWithin } from './fitting.ts';
 import { runParams, runSchema } from './run-schema.ts';
@@ -66,6 +67,7 @@ async function forkRun(context: ApiContext, asked: AskedFork): Promise<{ view: R
   const first = run_id === minted ? null : await lookUp({ store, archive }, asked.tenant, run_id);
   if (first !== null) return { view: first.view, isNew: false };
   const { clock, random } = context.deps;
+  refuseWhereFull(context);
   const { reply, state } = await createRun({ store, clock, random, shards: context.settings.shards }, run, { run_id, not_after_ms }).catch((error: unknown) => {
     if (!(error instanceof StoreUnavailable) || !error.sent) throw error;
     throw outcomeUnknown('The store did not say whether the run was forked. Ask again with the same Idempotency-Key.', error);
