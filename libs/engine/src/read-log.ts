@@ -13,8 +13,8 @@ export interface LogEntry { readonly seq: number; readonly type: RunEvent['type'
 export interface LogRange {
   readonly after_seq: number;
   readonly limit: number;
-  /** Where somebody has seen the event `after_seq`: epoch milliseconds of the store's clock by which it was written. */
-  readonly seen_ms?: number;
+  /** Where somebody has seen the event `after_seq`: its epoch, or one that no event then had passed. */
+  readonly seen_epoch?: number;
 }
 
 /**
@@ -34,19 +34,19 @@ export async function readLog(deps: LogDeps, run_id: string, range: LogRange): P
   return page;
 }
 
-/** Whatever was written before the run went on, beyond the place where it did, is void: under those numbers something else is written. */
-function checkSeen(run_id: string, { moves, last_seq }: EventRange, { after_seq, seen_ms }: LogRange): void {
-  const void_ = seen_ms === undefined ? [] : moves.filter((move) => move.seq < after_seq && seen_ms < move.at_ms);
+/** What an earlier claim had written beyond the place where the run went on is void: under those numbers something else is written. */
+function checkSeen(run_id: string, { moves, last_seq }: EventRange, { after_seq, seen_epoch }: LogRange): void {
+  const void_ = seen_epoch === undefined ? [] : moves.filter((move) => move.seq < after_seq && seen_epoch < move.epoch);
   // The event that ends a log is always still to be shown.
   if (void_.length > 0) {
-    throw new LogSetBack(run_id, { last_seq: Math.min(last_seq - 1, ...void_.map((move) => move.seq)), as_of_ms: Math.max(...void_.map((move) => move.at_ms)) });
+    throw new LogSetBack(run_id, { last_seq: Math.min(last_seq - 1, ...void_.map((move) => move.seq)), epoch: Math.max(...void_.map((move) => move.epoch)) });
   }
 }
 
 /** The store has lost its last writes, and nobody has gone on yet. What the archive has of them will be written back: whoever has seen it waits. */
 async function awaited({ archive }: LogDeps, run_id: string, { last_seq, after_seq }: { readonly last_seq: number; readonly after_seq: number }): Promise<LogEntry[]> {
   if ((await archive.events(run_id, after_seq - 1, 1)).length > 0) return [];
-  throw new LogSetBack(run_id, { last_seq, as_of_ms: 0 });
+  throw new LogSetBack(run_id, { last_seq, epoch: 0 });
 }
 
 /** The whole log, page by page. */
@@ -90,13 +90,13 @@ export class LogGap extends Error {
 export class LogSetBack extends Error {
   readonly code = 'state_lost';
   readonly last_seq: number;
-  /** Whoever reads on from there has seen nothing that was void by then. */
-  readonly as_of_ms: number;
+  /** Of the claim that went on, 0 where none has. */
+  readonly epoch: number;
 
-  constructor(run_id: string, { last_seq, as_of_ms }: { readonly last_seq: number; readonly as_of_ms: number }) {
+  constructor(run_id: string, { last_seq, epoch }: { readonly last_seq: number; readonly epoch: number }) {
     super(`${run_id}: the log was set back to ${last_seq}; what had followed is lost`);
     this.name = 'LogSetBack';
     this.last_seq = last_seq;
-    this.as_of_ms = as_of_ms;
+    this.epoch = epoch;
   }
 }

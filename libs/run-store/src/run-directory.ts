@@ -87,10 +87,10 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
 }
 
 function movesIn(text: string): Move[] {
-  return [...text.matchAll(/(\d+):(\d+)/g)].map(([, seq, at_ms]) => ({ seq: Number(seq), at_ms: Number(at_ms) }));
+  return [...text.matchAll(/(\d+):(\d+):(\d+)/g)].map(([, seq, at_ms, epoch]) => ({ seq: Number(seq), at_ms: Number(at_ms), epoch: Number(epoch) }));
 }
 
 async function moves({ run, keys }: StoreParts, run_id: string): Promise<Move[]> {
-  const [, ...flat] = asReply(await run('moves', { keys: keys.run(run_id), args: [] }));
-  return flat.flatMap((seq, index) => index % 2 === 0 ? [{ seq: Number(seq), at_ms: Number(flat[index + 1]) }] : []);
+  const [, kept, seq, now] = asReply(await run('moves', { keys: keys.run(run_id), args: [] }));
+  return [...movesIn(kept as string), ...(seq === '' ? [] : [{ seq: Number(seq), at_ms: Number(now), epoch: Number(now) }])];
 }

@@ -16,6 +16,8 @@ import type { StreamWriter } from './stream-writer.ts';
 export interface Reader {
   readonly run_id: string;
   readonly after_seq: number;
+  /** Of the event `after_seq`, or one that no event then had passed. */
+  readonly seen_epoch: number;
   readonly writer: StreamWriter;
   /** Null lets everything pass. */
   readonly types: ReadonlySet<string> | null;
@@ -27,10 +29,10 @@ export interface Reader {
 /** Why a stream ended. `failed`: the store stayed away, or the log has a gap. */
 export type StreamEnd = 'log_ended' | 'reader_gone' | 'failed';
 
-interface Position { seq: number; ended: boolean; seen_ms: number }
+interface Position { seq: number; ended: boolean; epoch: number }
 
 export async function followLog(context: ApiContext, reader: Reader): Promise<StreamEnd> {
-  const position: Position = { seq: reader.after_seq, ended: false, seen_ms: context.deps.clock.nowMs() };
+  const position: Position = { seq: reader.after_seq, ended: false, epoch: reader.seen_epoch };
   const pager = createPager(context.log, reader.run_id);
   let awaySinceMs: number | null = null;
   while (!reader.signal.aborted && !reader.writer.gone) {
@@ -41,8 +43,7 @@ export async function followLog(context: ApiContext, reader: Reader): Promise<St
     } catch (error) {
       if (error instanceof LogSetBack) {
         reader.writer.write(reader.resetFrame(error.last_seq));
-        // Redis' clock, as this process knows it, may be a little behind.
-        Object.assign(position, { seq: error.last_seq, seen_ms: Math.max(error.as_of_ms, context.deps.clock.nowMs()) });
+        Object.assign(position, { seq: error.last_seq, epoch: Math.max(error.epoch, position.epoch) });
         continue;
       }
       const nowMs = performance.now();
@@ -63,12 +64,12 @@ export async function followLog(context: ApiContext, reader: Reader): Promise<St
 /** Until the log or the reader ends, or the reader is full. First what is there, page by page; then what comes. */
 async function readOn(context: ApiContext, reader: Reader & { readonly pager: Pager }, position: Position): Promise<void> {
   while (!stopped(reader, position)) {
-    const page = await reader.pager(position.seq, position.seen_ms);
+    const page = await reader.pager(position.seq, position.epoch);
     if (page.length === 0) break;
     write(reader, position, page);
   }
   if (stopped(reader, position)) return;
-  for await (const page of context.deps.followers.follow(reader.run_id, { after_seq: position.seq, seen_ms: position.seen_ms, signal: reader.signal })) {
+  for await (const page of context.deps.followers.follow(reader.run_id, { after_seq: position.seq, seen_epoch: position.epoch, signal: reader.signal })) {
     write(reader, position, page);
     if (stopped(reader, position)) return;
   }
@@ -82,7 +83,7 @@ function write({ writer, types, frame }: Reader, position: Position, page: reado
   for (const entry of page) {
     if (writer.full) return;
     if (types === null || types.has(entry.type)) writer.write(frame(entry));
-    Object.assign(position, { seq: entry.seq, ended: entry.type === 'run_end', seen_ms: entry.event.ts * 1000 });
+    Object.assign(position, { seq: entry.seq, ended: entry.type === 'run_end', epoch: entry.event.epoch });
   }
 }
 

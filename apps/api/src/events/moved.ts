@@ -12,8 +12,8 @@ import type { ApiContext } from '../dependencies.ts';
 /** Many times what a store loses; a reader who comes back to a place that was written later has seen what is there. */
 const doubtMs = 60_000;
 
-/** `beyond`: the log never went so far. A number: from there on nothing that the reader has seen is to be believed. */
-export type Start = 'as_asked' | 'beyond' | number;
+/** `reset`: from `after_seq` on nothing that the reader has seen is to be believed. `beyond`: the log never went so far. */
+export type Start = { readonly type: 'as_asked' | 'reset'; readonly after_seq: number; readonly seen_epoch: number } | { readonly type: 'beyond' };
 
 interface End { readonly last_seq: number; readonly ended: boolean }
 
@@ -23,15 +23,19 @@ interface ComesBack extends End {
   readonly epoch: number | null;
 }
 
-/** Where a reader stands that comes back to a run which has moved. */
+/** Where a reader stands that comes to a run. */
 export async function startOf(context: ApiContext, run_id: string, { after_seq, epoch, ...end }: ComesBack): Promise<Start> {
-  const beyond = after_seq > end.last_seq;
-  const moves = after_seq === 0 ? [] : (await context.store().moves(run_id)).filter((move) => move.seq < after_seq);
-  if (moves.length === 0) return beyond ? 'beyond' : 'as_asked';
-  if (beyond) return (await context.log.archive.events(run_id, after_seq - 1, 1)).length > 0 ? 'as_asked' : before(end, moves);
+  const all = await context.store().moves(run_id);
+  const seen_epoch = epoch ?? Math.max(0, ...all.map((move) => move.epoch));
+  const moves = all.filter((move) => move.seq < after_seq);
+  const asked: Start = { type: 'as_asked', after_seq, seen_epoch };
+  const reset = (to: readonly Move[]): Start => ({ type: 'reset', after_seq: before(end, to), seen_epoch: Math.max(0, ...all.map((move) => move.epoch)) });
+  if (after_seq > end.last_seq && moves.length === 0) return { type: 'beyond' };
+  if (moves.length === 0) return asked;
+  if (after_seq > end.last_seq) return (await context.log.archive.events(run_id, after_seq - 1, 1)).length > 0 ? asked : reset(moves);
   const [there] = await readLog(context.log, run_id, { after_seq: after_seq - 1, limit: 1 });
   const doubted = moves.filter((move) => there === undefined || (epoch === null ? there.event.ts * 1000 < move.at_ms + doubtMs : there.event.epoch !== epoch));
-  return doubted.length === 0 ? 'as_asked' : before(end, doubted);
+  return doubted.length === 0 ? asked : reset(doubted);
 }
 
 /** The earliest of the places where a run went on; the event that ends the log is still to be shown. */

@@ -156,7 +156,7 @@ test('who has seen what was written long after that, or before it, is not reset'
   await api.work(id, ends);
   expect(told((await read(id, 8)).frames)[0]).toBe('9 assistant_text');
   expect(told((await read(id, 5)).frames)[0]).toBe('6 assistant_text');
-  expect(told((await read(id)).frames)[0]).toBe('1 run_created');
+  expect(told((await read(id)).frames).filter((each) => each.endsWith('reset'))).toEqual([]);
 });
 
 test('what the archive has will be written back: its readers wait', async () => {

@@ -9,7 +9,7 @@ import { findRun } from '../runs/find.ts';
 import { runParams } from '../runs/run-schema.ts';
 import { preferredType } from '../server/accept.ts';
 import { encodeCursor, pageOf, problems, type ApiInstance } from '../server/api-types.ts';
-import { startOf } from './moved.ts';
+import { startOf, type Start } from './moved.ts';
 import { beyondEnd, eventsHeaders, eventsQuery, positionOf } from './position.ts';
 import { serveEventStream, serveJsonLines } from './serve-stream.ts';
 
@@ -46,14 +46,14 @@ export function eventRoutes(app: ApiInstance, context: ApiContext): void {
     const form = wantedForm(request);
     const lastEventId = form === 'sse' ? request.headers['last-event-id'] : undefined;
     const position = positionOf({ lastEventId, cursor, after });
-    const start = form === 'sse' ? await startOf(context, run_id, { after_seq: position.seq, last_seq: view.last_seq, ended: isEnded(view.status), epoch: epochIn(request.headers['treadle-last-epoch']) }) : position.seq > view.last_seq ? 'beyond' : 'as_asked';
-    if (start === 'beyond') throw beyondEnd(position, view.last_seq);
-    const after_seq = start === 'as_asked' ? position.seq : start;
-    const reset = start !== 'as_asked';
+    const start: Start = form === 'sse' ? await startOf(context, run_id, { after_seq: position.seq, last_seq: view.last_seq, ended: isEnded(view.status), epoch: epochIn(request.headers['treadle-last-epoch']) }) : position.seq > view.last_seq ? { type: 'beyond' } : { type: 'as_asked', after_seq: position.seq, seen_epoch: 0 };
+    if (start.type === 'beyond') throw beyondEnd(position, view.last_seq);
+    const { after_seq, seen_epoch } = start;
+    const reset = start.type === 'reset';
     const atEnd = isEnded(view.status) && after_seq === view.last_seq;
     if (form === 'sse' && atEnd && !reset && lastEventId !== undefined) return reply.code(204).send();
     if (form !== 'json' && request.method === 'HEAD') return reply.header('content-type', mediaTypes[form]).send();
-    const stream = { run_id, after_seq, reset, atEnd, types, reply, expires_at_ms: expiryOf(request) };
+    const stream = { run_id, after_seq, seen_epoch, reset, atEnd, types, reply, expires_at_ms: expiryOf(request) };
     switch (form) {
       case 'sse':
         await serveEventStream(context, stream);

@@ -9,6 +9,8 @@ import { createStreamWriter, type StreamWriter } from './stream-writer.ts';
 export interface StreamRequest extends Connection {
   readonly run_id: string;
   readonly after_seq: number;
+  /** See `Reader`. */
+  readonly seen_epoch: number;
   /** What the reader has seen beyond `after_seq` is void. */
   readonly reset: boolean;
   /** Nothing will ever follow `after_seq`. */
@@ -44,9 +46,9 @@ export async function serveEventStream(context: ApiContext, request: StreamReque
   writer.write(`retry: ${retryMs}\n\n`);
   const heartbeat = setInterval(() => { if (!writer.full) writer.write(': heartbeat\n\n'); }, context.settings.heartbeatMs);
   try {
-    const { run_id, after_seq, types } = request;
+    const { run_id, after_seq, seen_epoch, types } = request;
     if (request.reset) writer.write(resetFrame(after_seq));
-    if (!request.atEnd) await followLog(context, { run_id, after_seq, types, writer, signal, frame: eventFrame, resetFrame });
+    if (!request.atEnd) await followLog(context, { run_id, after_seq, seen_epoch, types, writer, signal, frame: eventFrame, resetFrame });
   } finally {
     clearInterval(heartbeat);
     left();

@@ -225,8 +225,8 @@ export interface EventRange {
   readonly moves: readonly Move[];
 }
 
-/** `at_ms`: epoch milliseconds of the store's clock. */
-export interface Move { readonly seq: number; readonly at_ms: number }
+/** `at_ms`: epoch milliseconds of the store's clock. `epoch`: of the claim that went on; whatever is lost has a lower one. */
+export interface Move { readonly seq: number; readonly at_ms: number; readonly epoch: number }
 
 /** A conversation that successive runs share. */
 export interface StoredSession {

@@ -30,7 +30,7 @@ redis.call('HSET', run.ctl, 'tenant', restored.tenant, 'agent', restored.agent, 
   'generation', restored.generation, 'inbox_in', 0, 'inbox_done', 0, 'pause_at', 0, 'cancelling', 0, 'commit_id', '', 'commit_claim', '',
   'commit_epoch', 0, 'open_calls', restored.open_calls, 'pending', restored.pending, 'decided', '[]', 'session', restored.session,
   'archived_seq', restored.archived_seq, 'sealed_first', 0, 'sealed_last', 0, 'not_before', not_before,
-  'store', store_id(), 'moves', moved_to({}, restored.archived_seq, now_ms()))
+  'store', store_id(), 'moves', moved_to({}, restored.archived_seq, now_ms(), restored.epoch))
 redis.call('ZADD', KEYS[14], 0, restored.run_id)
 redis.call('HSET', session, 'tenant', restored.tenant)
 redis.call('ZADD', KEYS[17], 0, restored.session)

@@ -15,7 +15,7 @@ export interface Run {
   holder: string; not_before: number; archived_seq: number; sealed: SealedRange | null; due_ms: number | null; held_ms: number | null; archive_ms: number | null; expires_ms: number | null;
   segments: number; merge_due: boolean;
   /** Which store the run was last written by, and where it went on when that had become another. */
-  store: string; moves: { seq: number; at_ms: number }[];
+  store: string; moves: { seq: number; at_ms: number; epoch: number }[];
 }
 
 export interface MemoryJob { readonly type: 'turn' | 'finish'; readonly run_id: string; readonly n: number; readonly front: number }

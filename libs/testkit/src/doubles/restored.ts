@@ -16,7 +16,7 @@ export function restoredRecord(run: RestoredRun, { clockMs, graceMs, archiveEver
     ledger: Object.fromEntries(run.ledger.map(({ tool_use_id, entry }) => [tool_use_id, entry])), open_calls: run.open_calls, pending: run.pending, decided: [],
     inbox: [], inbox_in: 0, inbox_done: 0, commands: [], holder: '', not_before: due_ms ?? 0, archived_seq: run.archived_seq, sealed: null,
     due_ms: behind ? null : due_ms, held_ms: live ? clockMs + graceMs : null, archive_ms: run.events.length > 0 ? clockMs + archiveEveryMs : null, expires_ms: null,
-    segments: run.archived_seq > 0 ? 1 : 0, merge_due: false, store, moves: [{ seq: run.archived_seq, at_ms: clockMs }],
+    segments: run.archived_seq > 0 ? 1 : 0, merge_due: false, store, moves: [{ seq: run.archived_seq, at_ms: clockMs, epoch: run.epoch }],
   };
 }
 
@@ -27,6 +27,6 @@ export function writtenBack(record: Run, { run, commands_applied, store_id }: Wr
     fields: { ...run.changes.fields }, generation: run.changes.generation, messages: [...run.changes.messages],
     events: run.events.map((text, index) => ({ seq: run.archived_seq + 1 + index, text })),
     ledger: Object.fromEntries(run.ledger.map(({ tool_use_id, entry }) => [tool_use_id, entry])), open_calls: run.open_calls, pending: run.pending, decided: [],
-    inbox: record.inbox.slice(commands_applied), inbox_done: record.inbox_done + commands_applied, archived_seq: run.archived_seq, sealed: null, store: store_id, moves: [...record.moves, { seq: run.archived_seq + run.events.length, at_ms: clockMs }],
+    inbox: record.inbox.slice(commands_applied), inbox_done: record.inbox_done + commands_applied, archived_seq: run.archived_seq, sealed: null, store: store_id, moves: [...record.moves, { seq: run.archived_seq + run.events.length, at_ms: clockMs, epoch: record.epoch }],
   };
 }

@@ -129,7 +129,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     record.open_calls = write.open_calls;
     record.pending = write.pending;
     record.status = write.status;
-    if (write.store_id !== undefined) Object.assign(record, { store: write.store_id, moves: [...record.moves, { seq: write.expected_seq, at_ms: clockMs }] });
+    if (write.store_id !== undefined) Object.assign(record, { store: write.store_id, moves: [...record.moves, { seq: write.expected_seq, at_ms: clockMs, epoch: write.claim.epoch }] });
     if (record.wanted === 'pause' && write.applies_inbox) record.wanted = null;
     if (write.applies_inbox) {
       record.inbox.splice(0, write.inbox_seen - record.inbox_done);
@@ -354,7 +354,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     ledger: (run_id) => step(() => { const record = run(run_id); return record === undefined ? null : Object.values(record.ledger); }),
     moves: (run_id) => step(() => {
       const record = run(run_id);
-      return record === undefined ? [] : [...record.moves, ...(record.store === store ? [] : [{ seq: record.last_seq, at_ms: clockMs }])];
+      return record === undefined ? [] : [...record.moves, ...(record.store === store ? [] : [{ seq: record.last_seq, at_ms: clockMs, epoch: clockMs }])];
     }),
     list: (query) => step(() => list(query)),
     createSession: ({ id, tenant, not_after_ms }) => step(() => {

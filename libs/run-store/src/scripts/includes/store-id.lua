@@ -5,7 +5,7 @@ local function store_id()
 end
 
 -- What a run's control record says once it is known what another Redis had lost of it: the newest moves are kept.
-local function moved_to(ctl, seq, at)
-  local moves = (ctl.moves or '') .. string.format('%.0f:%.0f ', seq, at)
+local function moved_to(ctl, seq, at, epoch)
+  local moves = (ctl.moves or '') .. string.format('%.0f:%.0f:%.0f ', seq, at, epoch)
   return #moves > 500 and string.match(moves, ' (.*)$') or moves
 end
