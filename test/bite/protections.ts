@@ -4,6 +4,7 @@
  * instead of proving nothing.
  */
 import { fleetProtections } from './fleet-protections.ts';
+import { lostWriteProtections } from './lost-write-protections.ts';
 import { storeProtections } from './store-protections.ts';
 
 export interface Edit { readonly file: string; readonly find: string; readonly replace: string }
@@ -216,5 +217,5 @@ const durabilityProtections: readonly Protection[] = [
 ];
 
 export const protections: readonly Protection[] = [
-  ...storeProtections, ...engineProtections, ...archiveProtections, ...readerProtections, ...durabilityProtections, ...fleetProtections,
+  ...storeProtections, ...engineProtections, ...archiveProtections, ...readerProtections, ...durabilityProtections, ...fleetProtections, ...lostWriteProtections,
 ];
