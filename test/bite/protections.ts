@@ -3,6 +3,8 @@
  * tests that must then fail. An edit is exact text, found once in its file, so that a change of the source makes it fail loudly
  * instead of proving nothing.
  */
+import { boundaryProtections } from './boundary-protections.ts';
+import { canaryProtections } from './canary-protections.ts';
 import { fleetProtections } from './fleet-protections.ts';
 import { lostWriteProtections } from './lost-write-protections.ts';
 import { storeProtections } from './store-protections.ts';
@@ -87,7 +89,7 @@ const engineProtections: readonly Protection[] = [
     edits: [
       { file: hold, find: "    if (this.#left !== null) return 'fenced';\n", replace: '' },
       { file: 'libs/engine/src/execute-turn.ts', find: '  for (;;) {\n    if (hold.left !== null) return leave(deps, hold);\n', replace: '  for (;;) {\n' },
-      { file: 'libs/engine/src/execute-turn.ts', find: 'calls.rest(input.results);\n    if (hold.left !== null) return leave(deps, hold);\n', replace: 'calls.rest(input.results);\n' },
+      { file: 'libs/engine/src/execute-turn.ts', find: 'calls.rest(input);\n    if (hold.left !== null) return leave(deps, hold);\n', replace: 'calls.rest(input);\n' },
     ],
     tests: [{ file: 'test/engine/turn.test.ts', named: 'an append whose answer is unclear ends the delivery' }],
   },
@@ -217,5 +219,6 @@ const durabilityProtections: readonly Protection[] = [
 ];
 
 export const protections: readonly Protection[] = [
-  ...storeProtections, ...engineProtections, ...archiveProtections, ...readerProtections, ...durabilityProtections, ...fleetProtections, ...lostWriteProtections,
+  ...storeProtections, ...engineProtections, ...archiveProtections, ...readerProtections, ...durabilityProtections, ...fleetProtections, ...canaryProtections,
+  ...boundaryProtections, ...lostWriteProtections,
 ];

@@ -57,13 +57,13 @@ export const storeProtections: readonly Protection[] = [
   {
     name: 'command-to-ended',
     without: 'an ended run takes commands',
-    edits: [{ file: `${scripts}/command.lua`, find: 'if has_ended(ctl) or (cancelling', replace: 'if (cancelling' }],
+    edits: [{ file: `${scripts}/includes/accept.lua`, find: 'if has_ended(ctl) or (cancelling', replace: 'if (cancelling' }],
     tests: [conformance('to an ended run are refused with its status')],
   },
   {
     name: 'command-id',
     without: 'a command that is sent again is taken again',
-    edits: [{ file: `${scripts}/command.lua`, find: "if redis.call('ZSCORE', run.commands, command.command_id) then return { 'accepted' } end\n", replace: '' }],
+    edits: [{ file: `${scripts}/includes/accept.lua`, find: "if redis.call('ZSCORE', run.commands, command.command_id) then return { 'accepted' } end\n", replace: '' }],
     tests: [conformance('are accepted in order, and once per command id')],
   },
   {
@@ -75,7 +75,7 @@ export const storeProtections: readonly Protection[] = [
   {
     name: 'not-after-command',
     without: 'a command is taken after its request was answered 503',
-    edits: [{ file: `${scripts}/command.lua`, find: "if now > command.not_after_ms then return { 'too_late' } end\n", replace: '' }],
+    edits: [{ file: `${scripts}/includes/accept.lua`, find: "if now > command.not_after_ms then return { 'too_late' } end\n", replace: '' }],
     tests: [conformance('do nothing after their time')],
   },
   {
@@ -117,6 +117,18 @@ export const storeProtections: readonly Protection[] = [
     without: 'a run whose job is lost again and again is never ended',
     edits: [{ file: `${scripts}/pump.lua`, find: "      if kind == 'turn' then redis.call('HINCRBY', key, 'nudges', 1) end\n", replace: '' }],
     tests: [conformance('adds a lost job again under its number')],
+  },
+  {
+    name: 'child-under-claim',
+    without: 'a sub-agent is started by a worker that has lost its run, or for a run that is being cancelled',
+    edits: [{ file: `${scripts}/create.lua`, find: "  if not parent or parent.cancelling == '1' or not holds(parent, create.parent) then return { 'fenced' } end\n", replace: '' }],
+    tests: [conformance('no child is created under a claim that does not hold')],
+  },
+  {
+    name: 'tree-told',
+    without: 'runs are not told of the end, the pause or the cancel of those that they belong to',
+    edits: [{ file: `${scripts}/commit.lua`, find: 'for _, told in ipairs(commit.tell) do accept_command(told.keys, shard, keys_from(14), told.command) end\n', replace: '' }],
+    tests: [conformance('a commit tells other runs')],
   },
   {
     name: 'due',

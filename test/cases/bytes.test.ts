@@ -1,25 +1,43 @@
 /** Kind 8: every byte and character that a model or a tool may send. */
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { raw, reply, text, tool } from '@treadle/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../e2e/processes.ts';
 import { finish, ofType, play, type Played } from './general-checks.ts';
+import { startSite, type Site } from './http-site.ts';
 import { oddText } from './odd-text.ts';
 import { startCases, type Cases, type LiveRun, type Script } from './stage.ts';
 import { frames, wires, type Wire } from './speech.ts';
 import { callsOf, resultsOf } from './wire.ts';
 
 const cap = 1000;
+const raw3 = Buffer.from('00fffe', 'hex');
+const octets = { 'content-type': 'application/octet-stream' };
 let cases: Cases;
+let site: Site;
 beforeAll(async () => {
+  site = await startSite(({ url, body }) => url === '/raw' ? { headers: octets, body: raw3 } : url === '/text' ? { headers: { 'content-type': 'text/plain' }, body: raw3 } : { body: `got ${body}` });
   cases = await startCases({
     models: { tiny: { context_window: 2048, max_output_tokens: 256 } }, chains: { tiny: ['tiny'] },
-    agents: { capped: { limits: { max_observation_bytes: cap } }, tiny: { chain: 'tiny', tools: ['t/say'] } },
+    functions: true,
+    config: {
+      egress: { allow: [site.origin] },
+      http_tools: {
+        raw: { url: `${site.origin}/raw` }, raw_text: { url: `${site.origin}/text` },
+        echo: { method: 'POST', url: `${site.origin}/echo`, input_schema: { type: 'object', properties: { v: { type: 'string' } }, required: ['v'] } },
+      },
+    },
+    agents: {
+      mixed: { tools: ['raw', 'raw_text', 'echo', 'nul_text', 'nul_throw', 'raw_bytes', 'utf16_bytes'] }, capped: { limits: { max_observation_bytes: cap } }, tiny: { chain: 'tiny', tools: ['t/say'] } },
   });
   await cases.worker();
 });
-afterAll(async () => { await cases.stop(); });
+afterAll(async () => {
+  await cases.stop();
+  await site.stop();
+});
 
 /** Makes the tool return `value`, half characters too: the arguments themselves are plain ASCII. */
 const say = (id: string, value: string) => ({ id, name: 't__say', args: { code: ascii(value) } });
@@ -120,6 +138,24 @@ describe.concurrent('bytes that are no text', () => {
     expect(played.live.starts('weather')[0]!.input).toEqual({ city: 'x\u0000y' });
     expect(ofType(played.events, 'tool_use')[1]!.tool_input).toEqual({ city: 'x\u0000y' });
     await expectWhole(played, false);
+  });
+
+  test.each(wires)('C44: raw bytes of an HTTP tool and of a function are named to %s and kept whole; NUL goes through functions and HTTP arguments', async (wire) => {
+    const sha = createHash('sha256').update(raw3).digest('hex');
+    const kept = (type: string) => `[not text: ${type}, 3 bytes, kept as blob ${sha}]`;
+    const calls = ['raw', 'raw_text', 'nul_text', 'nul_throw', 'raw_bytes', 'utf16_bytes'].map((name) => ({ id: name, name, args: {} }));
+    const played = await play(cases, `C44 tools ${wire}`, [reply({ calls: [...calls, { id: 'echo', name: 'echo', args: { v: 'x\u0000y' } }] }), text('ok')], { agent: 'mixed', wire });
+    expect(played.run).toMatchObject({ status: 'completed', answer: 'ok' });
+    const flagged = 'ERROR: bad\u0000luck \ufffd';
+    expect(resultsOf(played.requests[1])).toEqual([
+      { id: 'raw', content: kept('application/octet-stream') }, { id: 'raw_text', content: `\u0000\ufffd\ufffd\n${kept('text/plain')}` }, { id: 'nul_text', content: 'a\u0000b' },
+      { id: 'nul_throw', content: flagged }, { id: 'raw_bytes', content: kept('application/octet-stream') }, { id: 'utf16_bytes', content: 'hé🌍' }, { id: 'echo', content: 'got {"v":"x\\u0000y"}' }]);
+    const results = ofType(played.events, 'tool_result');
+    expect(Object.fromEntries(results.flatMap(({ tool_use_id, attachments }) => attachments === undefined ? [] : [[tool_use_id, attachments]]))).toEqual({
+      raw: [{ blob: sha, media_type: 'application/octet-stream', bytes: 3 }], raw_text: [{ blob: sha, media_type: 'text/plain', bytes: 3 }],
+      raw_bytes: [{ blob: sha, media_type: 'application/octet-stream', bytes: 3 }] });
+    expect(readFileSync(join(cases.stage.env['ARCHIVE_DIR']!, 'runs', played.run.id, 'blobs', sha))).toEqual(raw3);
+    await expectWhole(played, true);
   });
 
   test('C44: a server that writes bytes which are no UTF-8 gets U+FFFD in their place', async () => {

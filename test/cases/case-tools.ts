@@ -7,7 +7,7 @@ import { appendFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { LedgerLine, LedgerPhase } from '@treadle/testkit';
 import { oddText } from './odd-text.ts';
-import { png } from './pictures.ts';
+import { noise, png } from './pictures.ts';
 
 type Input = Readonly<Record<string, unknown>>;
 interface Part { readonly type: string; readonly [field: string]: unknown }
@@ -17,6 +17,8 @@ type Answer = string | readonly Part[] | Buffer;
 interface Tool {
   readonly properties: Readonly<Record<string, string>>;
   readonly optional?: readonly string[];
+  /** Instead of `properties`: the whole schema. */
+  readonly schema?: Readonly<Record<string, unknown>>;
   /** Whether it may be called again and again. */
   readonly read: boolean;
   readonly answer: (input: Input) => Answer;
@@ -37,13 +39,27 @@ const tools: Readonly<Record<string, Tool>> = {
   say: { properties: { code: 'string' }, read: true, answer: ({ code }) => JSON.parse(String(code)) as string },
   odd: { properties: { seed: 'number' }, read: true, answer: ({ seed }) => oddText(Number(seed)) },
   bytes: { properties: { hex: 'string' }, read: true, answer: ({ hex }) => Buffer.from(String(hex), 'hex') },
+  /** Its schema refers to a part of itself. It judges for itself what it is given, as a server would. */
+  query: {
+    properties: {}, read: true,
+    schema: {
+      type: 'object', properties: { q: { $ref: '#/$defs/Query' } }, required: ['q'], additionalProperties: false,
+      $defs: { Query: { type: 'object', properties: { limit: { type: 'integer' }, and: { $ref: '#/$defs/Query' } }, required: ['limit'], additionalProperties: false } },
+    },
+    answer: ({ q }) => Number.isInteger((q as Input)['limit']) ? `at most ${String((q as Input)['limit'])}` : 'limit is no integer',
+  },
   picture: { properties: { kind: 'string' }, read: true, answer: ({ kind }) => [{ type: 'image', mimeType: 'image/png', data: picture(String(kind)) }] },
 };
 
-/** `wide`: more pixels than providers take. `heavy`: more bytes. */
+/** `wide`: more pixels than providers take. `heavy`: more bytes. `none`: as many, and no picture. `broken`: the beginning of one. */
 function picture(kind: string): string {
-  if (kind === 'heavy') return Buffer.alloc(4_900_000, 0x5a).toString('base64');
-  return png(9000, 100);
+  switch (kind) {
+    case 'heavy': return noise(2200, 2200);
+    case 'none': return Buffer.alloc(4_900_000, 0x5a).toString('base64');
+    case 'broken': return png(300, 300).slice(0, 80);
+    case 'small': return png(30, 20);
+    default: return png(9000, 100);
+  }
 }
 
 interface Message { readonly id?: number | string; readonly method?: string; readonly params?: Record<string, unknown> }
@@ -66,7 +82,7 @@ function list(): unknown {
   return {
     tools: Object.entries(tools).map(([name, tool]) => ({
       name, description: `Case tool ${name}.`, annotations: { readOnlyHint: tool.read },
-      inputSchema: {
+      inputSchema: tool.schema ?? {
         type: 'object', additionalProperties: false, properties: Object.fromEntries(Object.entries(tool.properties).map(([key, type]) => [key, { type }])),
         required: Object.keys(tool.properties).filter((key) => !(tool.optional ?? []).includes(key)),
       },

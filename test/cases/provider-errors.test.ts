@@ -57,6 +57,14 @@ describe.concurrent('a refusal that waiting does not mend', () => {
     expect(ofType(other.events, 'error')).toEqual([]);
   });
 
+  test('a server that knows no stream_options is asked without them, and answers', async () => {
+    const played = await play(cases, 'stream_options', (body) => ('stream_options' in body
+      ? status(400, {}, { error: { message: 'Unrecognized request argument supplied: stream_options', type: 'invalid_request_error', param: null, code: null } }) : text('ok')), { wire: 'openai' });
+    expect(played.run).toMatchObject({ status: 'completed', answer: 'ok' });
+    expect(played.requests).toHaveLength(2);
+    expect(ofType(played.events, 'error')).toMatchObject([{ error_type: 'feature_unsupported', action: 'drop_feature', feature: 'stream_options', consecutive_errors: 0 }]);
+  });
+
   test('C37: a body that is wrong is sent to each model once, the run fails with the provider’s words, and the next run is served', async () => {
     const refused = status(400, {}, { error: { type: 'invalid_request_error', message: 'unexpected field "foo"' } });
     const played = await play(cases, 'C37', () => refused, { agent: 'hopper' });

@@ -1,33 +1,27 @@
 /** Kind 9: payloads larger than anybody wants to carry. */
 import { spawn } from 'node:child_process';
-import { text, tool, type ChatBody, type ScriptedReply } from '@treadle/testkit';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { reply, status, text, tool, type ChatBody, type ScriptedReply } from '@treadle/testkit';
+import sharp from 'sharp';
 import { connectRedis } from '@treadle/run-store';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Role } from '../e2e/processes.ts';
 import { finish, ofType, play } from './general-checks.ts';
 import { startCases, type Cases } from './stage.ts';
-import { png } from './pictures.ts';
-import { messagesOf, resultCount, resultsOf } from './wire.ts';
+import { noise, png } from './pictures.ts';
+import { wires, type Wire } from './speech.ts';
+import { messagesIn, messagesOf, picturesIn, picturesOf, resultCount, resultsOf } from './wire.ts';
 
 const cap = 32_768;
 let cases: Cases;
 let worker: Role;
 beforeAll(async () => {
-  cases = await startCases({ models: { seeing: { supports_images: true } }, chains: { seeing: ['seeing'] }, agents: { seeing: { chain: 'seeing' } } });
+  cases = await startCases({ models: { seeing: { supports_images: true } }, chains: { seeing: ['seeing'] }, agents: { seeing: { chain: 'seeing' }, reader: { tools: ['t/*', 'read_blob'] } } });
   worker = await cases.worker();
 });
 afterAll(async () => { await cases.stop(); });
-
-describe('images', () => {
-  test.each(['wide', 'heavy'])('C45: a %s picture of a tool is replaced by a note before it is sent', async (kind) => {
-    const { run, requests, events } = await play(cases, `C45 ${kind}`, [tool('c1', 't__picture', { kind }), text('seen')]);
-    expect(run).toMatchObject({ status: 'completed', answer: 'seen' });
-    expect(requests).toHaveLength(2);
-    expect(resultsOf(requests[1])).toEqual([{ id: 'c1', content: '[image (image/png) left out]' }]);
-    expect(requests[1]!.rawBody.length).toBeLessThan(20_000);
-    expect(ofType(events, 'tool_result')[0]!.is_error).toBe(false);
-  });
-});
 
 describe('big payloads', () => {
   let watch: Watch;
@@ -50,6 +44,17 @@ describe('big payloads', () => {
     expect(Buffer.byteLength(result!.content)).toBeLessThanOrEqual(cap);
     expect(result!.blob).toMatch(/^[0-9a-f]{64}$/);
     expect(bytes - result!.truncated_bytes!).toBeLessThanOrEqual(cap);
+  });
+
+  test('C46: the whole of a result can be read piece by piece', async () => {
+    const script = (_: ChatBody, count: number): ScriptedReply => count === 0 ? tool('c1', 't__page', { n: 1, bytes: 100_000 })
+      : count === 1 ? tool('c2', 'read_blob', { sha256: named(_)!, offset: 50_000, limit: 20 }) : text('read');
+    const named = (body: ChatBody): string | undefined => / kept as blob ([0-9a-f]{64}); read_blob/.exec(messagesIn(body).find(({ role }) => role === 'tool')!.content)?.[1];
+    const { run, requests, events } = await play(cases, 'C46 read', script, { agent: 'reader' });
+    expect(run).toMatchObject({ status: 'completed', answer: 'read' });
+    const whole = `page 1 ${'lorem ipsum '.repeat(10_000)}`.slice(0, 100_000);
+    expect(resultsOf(requests[2])[1]!.content).toBe(`[bytes 50000 to 50020 of 100000; go on at offset 50020]\n${whole.slice(50_000, 50_020)}`);
+    expect(Buffer.byteLength(ofType(events, 'tool_result')[0]!.content)).toBeLessThanOrEqual(cap);
   });
 
   test('C46: 1 MB a turn grows Redis by less than three times what is kept, and no value passes 1 MB', async () => {
@@ -76,6 +81,78 @@ describe('big payloads', () => {
 });
 
 // Behind the watch on the event loop: the worker loads an image library here, once in its life.
+describe('images for a model that takes none', () => {
+  test.each(wires)('C45: a wide and a heavy picture of a tool are replaced by notes before they are sent to %s', async (wire) => {
+    const { run, requests, events } = await play(cases, `C45 blind ${wire}`, [reply({ calls: ['wide', 'heavy'].map(picture) }), text('seen')], { wire });
+    expect(run).toMatchObject({ status: 'completed', answer: 'seen' });
+    const results = ofType(events, 'tool_result');
+    expect(resultsOf(requests[1])).toEqual(results.map(({ tool_use_id: id, content }) => ({ id, content: `${content}\n[1 image of this result left out: this model takes none.]` })));
+    expect(picturesOf(requests[1])).toEqual([]);
+    expect(requests[1]!.rawBody.length).toBeLessThan(20_000);
+  });
+});
+
+describe('images of a tool', () => {
+  test.each(wires)('C45: a wide and a heavy picture are shrunk before they are sent to %s; the log names them, and the archive has them as they came', async (wire) => {
+    const kinds = ['wide', 'heavy', 'small'];
+    const played = await play(cases, `C45 ${wire}`, [reply({ calls: kinds.map(picture) }), tool('again', 't__list_items', {}), text('seen')], { agent: 'seeing', wire });
+    expect(played.run).toMatchObject({ status: 'completed', answer: 'seen' });
+    expect(played.requests).toHaveLength(3);
+    const originals = [png(9000, 100), noise(2200, 2200), png(30, 20)];
+    expect(originals[1]!.length).toBeGreaterThan(6_400_000);
+    for (const request of played.requests.slice(1)) {
+      const sent = picturesOf(request);
+      expect(await Promise.all(sent.map(sizeOf))).toEqual(['1568x17 jpeg', '1568x1568 jpeg', '30x20 png']);
+      expect(sent.every((each) => each.length < 5_000_000)).toBe(true);
+      expect(sent[2]).toBe(originals[2]);
+    }
+    const results = ofType(played.events, 'tool_result').slice(0, 3);
+    const bytes = originals.map((each) => Buffer.from(each, 'base64'));
+    expect(results.map(({ attachments }) => attachments)).toEqual(bytes.map((each) => [{ blob: sha256(each), media_type: 'image/png', bytes: each.length }]));
+    expect(results.map(({ content }) => content)).toEqual(bytes.map((each) => `[image: image/png, ${each.length} bytes]`));
+    expect(JSON.stringify(played.events).length).toBeLessThan(40_000);
+    for (const each of bytes) expect(readFileSync(join(cases.stage.env['ARCHIVE_DIR']!, 'runs', played.run.id, 'blobs', sha256(each))).equals(each)).toBe(true);
+    const redis = connectRedis(cases.stage.redis.url, { role: 'command' });
+    expect(await largestValue(redis)).toBeLessThan(1_000_000);
+    redis.disconnect();
+  }, 60_000);
+
+  test.each(wires)('C45: what is no picture, or only the beginning of one, is said in words to %s', async (wire) => {
+    const { run, requests } = await play(cases, `C45 odd ${wire}`, [reply({ calls: ['none', 'broken'].map(picture) }), text('seen')], { agent: 'seeing', wire });
+    expect(run).toMatchObject({ status: 'completed', answer: 'seen' });
+    expect(picturesOf(requests[1])).toEqual([]);
+    expect(resultsOf(requests[1]).map(({ content }) => content)).toEqual([
+      expect.stringMatching(/^\[no image that can be shown: image\/png, 4900000 bytes, kept as blob [0-9a-f]{64}\]$/),
+      expect.stringMatching(/^\[image: image\/png, \d+ bytes\]\n\[1 image of this result left out: too large, or not to be read\.\]$/)]);
+  });
+
+  test.each(wires)('C45: one that %s refuses all the same is shrunk again, and then taken out', async (wire) => {
+    const refusing = (body: ChatBody, count: number): ScriptedReply => count === 0 ? reply({ calls: [picture('small')] })
+      : picturesIn(body.messages).length > 0 ? refusals[wire] : text('without');
+    const { run, requests, events } = await play(cases, `C45 refused ${wire}`, refusing, { agent: 'seeing', wire });
+    expect(run).toMatchObject({ status: 'completed', answer: 'without' });
+    expect(requests.map((request) => picturesOf(request).length)).toEqual([0, 1, 1, 1, 0]);
+    expect(ofType(events, 'error').map(({ error_type, action }) => [error_type, action])).toEqual([['image_too_large', 'shrink_image'], ['image_too_large', 'shrink_image'], ['image_too_large', 'remove_image']]);
+    expect(ofType(events, 'image_removed')).toHaveLength(1);
+    expect(resultsOf(requests[4])[0]!.content).toContain('[An image was taken out: the model refused it for its size.]');
+  });
+});
+
+const picture = (kind: string) => ({ id: kind, name: 't__picture', args: { kind } });
+const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+
+/** As each provider words it. */
+const refusals: Readonly<Record<Wire, ScriptedReply>> = {
+  ollama: status(400, {}, { error: 'image too large' }),
+  openai: status(400, {}, { error: { message: 'Invalid image: image too large', type: 'invalid_request_error', param: null, code: 'image_too_large' } }),
+  anthropic: status(400, {}, { type: 'error', error: { type: 'invalid_request_error', message: 'messages.2.content.0.image.source.base64: image exceeds 5 MB maximum' } }),
+};
+
+async function sizeOf(data: string): Promise<string> {
+  const { width, height, format } = await sharp(Buffer.from(data, 'base64')).metadata();
+  return `${width}x${height} ${format}`;
+}
+
 describe('images of the user', () => {
   test('C45: a wide picture of the user is refused once, and sent smaller', async () => {
     const data = png(9000, 100);

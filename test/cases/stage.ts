@@ -10,7 +10,7 @@
  * 4  Every model, chain and agent is there once for each wire, unless it names one itself: `tiny` on Ollama's, `tiny_openai` and
  *    `tiny_anthropic`. A case says on which wire its run goes; the model server speaks all of them, with one record.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Run, RunRequest } from '@treadle/client';
@@ -34,6 +34,10 @@ export interface CasesOptions {
   readonly agents?: Readonly<Record<string, object>>;
   readonly tools?: Readonly<Record<string, object>>;
   readonly env?: Readonly<Record<string, string>>;
+  /** Other parts of the configuration, as they are; entries of `mcp_servers` beside the case tools. */
+  readonly config?: Readonly<Record<string, object>>;
+  /** With the tools of `functions.config.ts`. */
+  readonly functions?: boolean;
 }
 
 /** What a case asks of its run beside the label. */
@@ -55,6 +59,10 @@ export interface Cases {
   /** Processes that ended although nobody asked them to, and what they complained of. */
   casualties(): string[];
   begin(label: string, script: Script, request?: CaseRequest): Promise<LiveRun>;
+  /** What the model says to a run that another one starts, with `[[label]]` in its input. */
+  say(label: string, script: Script): void;
+  /** Follows a run that another one has started. */
+  join(label: string, id: string): LiveRun;
   ledger(): LedgerLine[];
   /** Throws what the model server refused and what a script lacked, if it did. */
   stop(): Promise<void>;
@@ -90,7 +98,11 @@ export async function startCases(options: CasesOptions = {}): Promise<Cases> {
     await model.close();
     rmSync(dir, { recursive: true, force: true });
   };
-  const starting = startStage({ model: {}, env: { WORKER_CONCURRENCY: '50', ...options.env }, config: configOf(options, { url: model.url, ledgerFile }) });
+  const config = configOf(options, { url: model.url, ledgerFile });
+  const configFile = join(dir, 'cases.json');
+  writeFileSync(configFile, JSON.stringify(config));
+  const functions = options.functions === true ? { TREADLE_CONFIG: join(import.meta.dirname, 'functions.config.ts'), CASES_CONFIG: configFile } : {};
+  const starting = startStage({ model: {}, env: { WORKER_CONCURRENCY: '50', ...functions, ...options.env }, config });
   const stage = await starting.catch(async (error: unknown) => { await release(); throw error; });
   const roles: { role: Role; expected: boolean; ended: boolean }[] = [];
   const watch = (role: Role): Role => {
@@ -114,10 +126,10 @@ export async function startCases(options: CasesOptions = {}): Promise<Cases> {
       ...(ended && !expected ? [`process ${role.pid} ended: ${role.output().slice(-2000)}`] : []),
       ...(/unhandled|uncaught|MaxListenersExceeded|InvariantBroken/i.test(role.output()) ? [role.output().slice(-2000)] : []),
     ]),
+    say: (label, script) => { addPart(parts, label, script, 0); },
+    join: (label, id) => follow(stage, { id, label, wire: null, part: parts.get(label)!, model, ledger }),
     begin: async (label, script, { wire, refusals = 0, agent = 'tester', ...request } = {}) => {
-      if (parts.has(label)) throw new Error(`the label ${label} is taken`);
-      const part: Part = { script, refusals, count: 0 };
-      parts.set(label, part);
+      const part = addPart(parts, label, script, refusals);
       const { id } = await stage.client.createRun({ agent: onWire(agent, wire ?? 'ollama'), input: `Case [[${label}]].`, ...request });
       return follow(stage, { id, label, wire: wire ?? null, part, model, ledger });
     },
@@ -131,6 +143,13 @@ export async function startCases(options: CasesOptions = {}): Promise<Cases> {
   };
 }
 
+function addPart(parts: Map<string, Part>, label: string, script: Script, refusals: number): Part {
+  if (parts.has(label)) throw new Error(`the label ${label} is taken`);
+  const part: Part = { script, refusals, count: 0 };
+  parts.set(label, part);
+  return part;
+}
+
 function configOf(options: CasesOptions, { url, ledgerFile }: { readonly url: string; readonly ledgerFile: string }): Record<string, unknown> {
   const models = { small: {}, ...options.models };
   const named = new Set(Object.entries(models).flatMap(([name, { provider }]: [string, { readonly provider?: Wire }]) => provider === undefined ? [] : [name]));
@@ -139,12 +158,14 @@ function configOf(options: CasesOptions, { url, ledgerFile }: { readonly url: st
   const fixed = new Set(Object.entries(chains).flatMap(([name, list]) => list.some((model) => named.has(model)) ? [name] : []));
   const each = <Entry>(entries: Readonly<Record<string, Entry>>, make: (name: string, entry: Entry, wire: Wire) => object): object =>
     Object.fromEntries(Object.entries(entries).flatMap(([name, entry]) => wires.map((wire) => [onWire(name, wire), make(name, entry, wire)])));
+  const { mcp_servers: servers = {}, ...rest } = options.config ?? {};
   return {
+    ...rest,
     models: each(models, (name, own: { readonly provider?: Wire }, wire) => ({
       provider: wire, model: own.provider === undefined ? onWire(name, wire) : name, base_url: baseUrl(url, own.provider ?? wire), context_window: 32_768, max_output_tokens: 1024, ...own,
     })),
     chains: each(chains, (name, list, wire) => ({ models: fixed.has(name) ? list : list.map((model) => onWire(model, wire)) })),
-    mcp_servers: { t: { command: process.execPath, args: [join(import.meta.dirname, 'case-tools.ts')], env: { LEDGER_FILE: ledgerFile }, trusted: true, concurrency: 100 } },
+    mcp_servers: { t: { command: process.execPath, args: [join(import.meta.dirname, 'case-tools.ts')], env: { LEDGER_FILE: ledgerFile }, trusted: true, concurrency: 100 }, ...servers },
     tools: { 't/keyed_note': { effect: 'idempotent' }, ...options.tools },
     agents: each(agents, (_, own, wire) => ({ instructions: 'Test.', tools: ['t/*'], ...own, chain: onWire(own.chain ?? 'default', wire) })),
   };

@@ -59,6 +59,19 @@ function readCall(call: Loose): WireCall {
   return { id: String(call['id']), name: String(name), args: typeof args === 'string' ? JSON.parse(args) as unknown : args };
 }
 
+/** Every picture of a request, wherever its wire puts it, in base64. */
+export function picturesOf(request: RecordedRequest | undefined): string[] {
+  return picturesIn(request?.body?.messages ?? []);
+}
+
+export function picturesIn(value: unknown): string[] {
+  if (value === null || typeof value !== 'object') return [];
+  const { type, source, image_url: url, images, ...rest } = value as Loose;
+  if (type === 'image') return [String((source as Loose)['data'])];
+  if (type === 'image_url') return [String((url as Loose)['url']).replace(/^data:[^,]*,/, '')];
+  return [...(Array.isArray(images) ? images.map(String) : []), ...Object.values(Array.isArray(value) ? value : rest).flatMap(picturesIn)];
+}
+
 /** Calls of a request's history, in order. */
 export function callsOf(request: RecordedRequest | undefined): WireCall[] {
   return messagesOf(request).flatMap((message) => message.calls);

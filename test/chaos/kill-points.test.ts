@@ -27,7 +27,7 @@ test('kill -9 at every point loses nothing, repeats nothing and reorders nothing
     const idOf = await begun(named);
     ids.push(...idOf.values());
     readers.push(...readAll(stage, [...idOf.values()], random));
-    await allEnded(stage, [...idOf.values()], scaled({ small: 240_000, large: 3_600_000 }));
+    await allEnded(stage, [...idOf.values()], scaled({ small: 400_000, large: 3_600_000 }));
     const done = stage.armed.fired();
     rest = rest.filter((_, index) => !done.has(named[index]!.key) && !done.has(idOf.get(named[index]!.key)!));
   }
@@ -40,7 +40,7 @@ test('kill -9 at every point loses nothing, repeats nothing and reorders nothing
   expect(unknownWithoutCause(history.runs, fired)).toEqual([]);
   const broken = readers.reduce((sum, reader) => sum + reader.connections(), 0);
   process.stdout.write(`kill points: ${ids.length} runs, ${fired.size} kills, ${stage.workers.ends() + stage.api.ends()} processes ended, ${broken} connections of ${readers.length} readers\n`);
-}, scaled({ small: 300_000, large: 3_700_000 }));
+}, scaled({ small: 600_000, large: 7_200_000 }));
 
 interface Planned { readonly key: string; readonly point: CrashPoint; readonly nth: number }
 

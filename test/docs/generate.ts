@@ -17,6 +17,7 @@ const ownMoves: Partial<Record<ErrorType, string>> = {
   context_overflow: '`reactive_compact`, then `aggressive_snip`',
   payload_too_large: '`reactive_compact`, then `aggressive_snip`',
   output_cap_invalid: '`clamp_output`, while a reply of 16 tokens is left',
+  feature_unsupported: '`drop_feature`: images, or `stream_options`, once each; nothing else can be left out',
   image_too_large: '`shrink_image` twice, then `remove_image`',
 };
 

@@ -71,7 +71,8 @@ export interface StageOptions<R extends StageRedis = RedisServer> {
   readonly model: Omit<ModelServerOptions, 'dialect'>;
   readonly agent?: Readonly<Record<string, unknown>>;
   readonly tools?: Readonly<Record<string, unknown>>;
-  readonly config?: Readonly<Record<string, unknown>>;
+  /** Takes the place of what is there by default; told the model server's address. */
+  readonly config?: Readonly<Record<string, unknown>> | ((modelUrl: string) => Readonly<Record<string, unknown>>);
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -88,7 +89,7 @@ export async function startStage(options: StageOptions<StageRedis>): Promise<Sta
     mcp_servers: { test: testMcpServer({ ledgerFile }) },
     tools: options.tools ?? {},
     agents: { tester: { instructions: 'Test.', chain: 'default', tools: ['test/*'], ...options.agent } },
-    ...options.config,
+    ...(typeof options.config === 'function' ? options.config(model.url) : options.config),
   };
   const configFile = join(dir, 'treadle.config.json');
   writeFileSync(configFile, JSON.stringify(config));

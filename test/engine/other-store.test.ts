@@ -32,7 +32,7 @@ async function world(replies: ModelReply[]) {
   const held = new HeldRuns(store);
   const deps: TurnDeps = {
     store, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held, judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
-    archive: { putBlob: () => Promise.resolve('b'), events: (...asked) => reading(...asked) }, increments: new IncrementWriter({ store, random }),
+    archive: { putBlob: () => Promise.resolve('b'), getBlob: () => Promise.resolve(null), events: (...asked) => reading(...asked) }, increments: new IncrementWriter({ store, random }),
     onOtherStore: (_run_id, each) => { found.push(each); },
     models: { ...alwaysThere, call: ({ request }) => {
       requests.push(JSON.stringify(request.messages));

@@ -15,21 +15,29 @@ export interface Loss {
 
 /** Violations in words; empty when all is well. */
 export async function violations(world: World, loss: Loss | null): Promise<string[]> {
-  const found: string[] = [];
-  const range = await world.store.events(runId, 0, 10_000);
-  const log = (range?.events ?? []).map((text) => JSON.parse(text) as RunEvent);
-  found.push(...logProblems(log));
-  if (found.length === 0) found.push(...await replayProblems(world));
+  const log = await logOf(world, runId);
+  const found = await runProblems(world, runId);
   found.push(...toolProblems(world, loss), ...requestProblems(world));
   if (loss === null) found.push(...commandProblems(world, log));
   return found;
 }
 
-function logProblems(log: readonly RunEvent[]): string[] {
+export async function logOf(world: World, run_id: string): Promise<RunEvent[]> {
+  const range = await world.store.events(run_id, 0, 10_000);
+  return (range?.events ?? []).map((text) => JSON.parse(text) as RunEvent);
+}
+
+/** Of one run, whatever was to become of it. */
+export async function runProblems(world: World, run_id: string): Promise<string[]> {
+  const found = logProblems(await logOf(world, run_id), run_id);
+  return found.length > 0 ? found : replayProblems(world, run_id);
+}
+
+function logProblems(log: readonly RunEvent[], run_id: string): string[] {
   const found: string[] = [];
   if (log.at(-1)?.type !== 'run_end') found.push(`the log ends with ${log.at(-1)?.type ?? 'nothing'}`);
   try {
-    let state = { ...initialState, run_id: runId };
+    let state = { ...initialState, run_id };
     for (const event of log) state = evolve(state, event);
     if (state.calls.length > 0) found.push('calls are open at the end');
   } catch (error) {
@@ -41,13 +49,13 @@ function logProblems(log: readonly RunEvent[]): string[] {
   return found;
 }
 
-async function replayProblems(world: World): Promise<string[]> {
-  const report = await replayRun({ store: world.store, archive: { events: () => Promise.resolve([]) } }, runId);
+async function replayProblems(world: World, run_id: string): Promise<string[]> {
+  const report = await replayRun({ store: world.store, archive: { events: () => Promise.resolve([]) } }, run_id);
   return report?.identical === true ? [] : [`replay differs in ${report?.differences.map((each) => each.field).join() ?? 'everything'}`];
 }
 
 /** What the store forgot may be done again; but after that no call twice. */
-function toolProblems(world: World, loss: Loss | null): string[] {
+export function toolProblems(world: World, loss: Loss | null): string[] {
   const writes = world.starts.slice(loss?.starts ?? 0).filter((start) => start.tool.startsWith('write'));
   const counted = writes.map((start) => loss === null ? start.tool : start.tool_use_id);
   for (const id of loss?.lostBegins ?? []) {
@@ -58,7 +66,7 @@ function toolProblems(world: World, loss: Loss | null): string[] {
 }
 
 /** Calls paired with their results at once and in order, and a user message first. */
-function requestProblems(world: World): string[] {
+export function requestProblems(world: World): string[] {
   const found: string[] = [];
   for (const request of world.requests as Message[][]) {
     if (request[0]?.role !== 'user') found.push('a request without a user message first');
@@ -72,7 +80,7 @@ function requestProblems(world: World): string[] {
 }
 
 /** What was accepted has happened, once. */
-function commandProblems(world: World, log: readonly RunEvent[]): string[] {
+export function commandProblems(world: World, log: readonly RunEvent[]): string[] {
   const found: string[] = [];
   const end = log.at(-1);
   const cancelled = world.accepted.some((command) => command.type === 'cancel');

@@ -6,10 +6,11 @@
  * a zombie is a process that was frozen past its lease; `resend` is ioredis sending an unanswered command again after a
  * reconnect; `rollBack` is a failover to a replica that lagged.
  */
-import { defaultLimits, noJudgement, noUsage, type Command, type ModelReply } from '@treadle/core';
-import { createRun, executeTurn, HeldRuns, IncrementWriter, WarmRuns, type ToolRun, type TurnDeps, type TurnStore } from '@treadle/engine';
+import { defaultLimits, noJudgement, noUsage, type AgentSpec, type Command, type Message, type ModelReply, type ToolDefinition } from '@treadle/core';
+import { createChildRuns, createRun, executeTurn, HeldRuns, IncrementWriter, WarmRuns, type RunDirectory, type ToolRun, type TurnDeps, type TurnStore } from '@treadle/engine';
 import { alwaysThere, testSpec, testTool } from '@treadle/testkit';
 import type { Stage } from './stage.ts';
+import { treeReply } from './tree.ts';
 
 export interface Stop {
   /** The worker's port call, from 1. */
@@ -28,11 +29,16 @@ export interface Mutations {
   readonly noLedger?: boolean;
   /** No mutation: the tool that writes asks a person when in doubt. */
   readonly asks?: boolean;
+  /** No mutation: the run starts three others, and waits for two of them (`tree.ts`). */
+  readonly tree?: boolean;
 }
 
 export interface Start { readonly tool: string; readonly tool_use_id: string; readonly key: string }
 
 export const runId = `run_${'0'.repeat(30)}00`;
+
+/** A start is bounded by the store's own clock, which is a real one on Redis. */
+const aheadOfAnyStoreMs = 4_000_000_000_000;
 
 export class World {
   readonly stage: Stage;
@@ -57,12 +63,17 @@ export class World {
 
   async create(): Promise<void> {
     const deps = { store: this.store, clock: this.clock, random: this.random, shards: 1 };
-    const spec = testSpec();
+    const spec = this.spec;
     const run = {
       tenant: 'default', spec, agent_version: 'sha256:test', input: 'go', metadata: {}, tags: [], priority: 50, run_at: null,
       limits: { ...defaultLimits, max_turns: 20, tool_budget: 50, turn_timeout_s: 60, max_observation_bytes: 1000 },
     };
     await createRun(deps, run, { run_id: runId, not_after_ms: Number.MAX_SAFE_INTEGER });
+  }
+
+  /** A sub-agent is made like the run that starts it, but for its name. */
+  get spec(): AgentSpec {
+    return this.mutations.tree === true ? testSpec({ tools: ['*', 'spawn_agent'], subagents: [{ name: 'helper', description: 'Helps.' }] }) : testSpec();
   }
 
   readonly clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => 0 };
@@ -84,6 +95,7 @@ export class World {
     const results = messages.filter((message) => message.role === 'tool').length;
     const call = (name: string, what: string) => ({ provider_id: `p${++this.#ids}`, name, input: { what }, problem: null });
     const base = { text: '', thinking: '', provider_data: null, finish: 'tool_calls', finish_raw: 'stop', usage: noUsage } as const;
+    if (this.mutations.tree === true) return treeReply(messages as readonly Message[], base, () => `p${++this.#ids}`);
     if (results === 0) return { ...base, calls: [call('look', 'a'), call('write', 'first')] };
     if (results === 2) return { ...base, calls: [call('write', 'second')] };
     return { ...base, text: 'done', calls: [], finish: 'stop' };
@@ -118,8 +130,8 @@ export class Worker {
   }
 
   /** Takes the first job; resolves when the delivery is over or the worker has stopped. */
-  async deliver(): Promise<'over' | 'stopped' | 'no job'> {
-    const [job] = await this.world.stage.jobs();
+  async deliver(skips: (key: string) => boolean = () => false): Promise<'over' | 'stopped' | 'no job'> {
+    const job = (await this.world.stage.jobs()).find(({ run_id, n }) => !skips(`${run_id}-${n}`));
     if (job === undefined) return 'no job';
     const key = `${job.run_id}-${job.n}`;
     this.world.holders.set(key, this);
@@ -178,18 +190,34 @@ export class Worker {
     };
     return {
       store, clock: world.clock, random: world.random, warm: this.#warm, worker: 'w', limits: { poison: 100, nudges: 5 },
-      archive: { putBlob: () => Promise.resolve('blob'), events: () => Promise.resolve([]) }, increments: new IncrementWriter({ store, random: world.random }), held: new HeldRuns(store),
-      judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
+      archive: { putBlob: () => Promise.resolve('blob'), getBlob: () => Promise.resolve(null), events: () => Promise.resolve([]) }, increments: new IncrementWriter({ store, random: world.random }), held: new HeldRuns(store),
+      ...this.#children(real), judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
       models: { ...alwaysThere, call: ({ request }) => this.#gate(() => {
         world.requests.push([...request.messages]);
         return Promise.resolve({ type: 'replied', reply: world.reply(request.messages) });
       }) },
       tools: {
-        catalogue: () => Promise.resolve({ tools: [testTool('look'), testTool('write', { effect: 'once', parallel: 'serial', ...(world.mutations.asks === true ? { on_unknown: 'ask' as const } : {}) })], problems: [] }),
+        catalogue: () => Promise.resolve({ tools: [...this.#spawnTool(), testTool('look'), testTool('write', { effect: 'once', parallel: 'serial', ...(world.mutations.asks === true ? { on_unknown: 'ask' as const } : {}) })], problems: [] }),
         check: () => null,
         run: (run) => this.#gate(() => Promise.resolve(this.#carryOut(run))),
       },
     };
+  }
+
+  #spawnTool(): ToolDefinition[] {
+    return this.world.mutations.tree === true ? [testTool('spawn_agent', { builtin: 'spawn_agent', effect: 'idempotent' })] : [];
+  }
+
+  #children(real: TurnStore): Pick<TurnDeps, 'children'> {
+    const { world } = this;
+    if (world.mutations.tree !== true) return {};
+    const directory: RunDirectory = {
+      ...world.store, ...real, create: (run) => this.#write(() => world.store.create(run)), read: (run_id, without) => this.#gate(() => world.store.read(run_id, without)),
+    };
+    return { children: createChildRuns({
+      store: directory, archive: { getRun: () => Promise.resolve(null) }, clock: { ...world.clock, nowMs: () => aheadOfAnyStoreMs }, random: world.random, shards: 1,
+      agent: (name) => name === 'helper' ? { spec: { ...world.spec, name }, version: 'sha256:test' } : null,
+    }) };
   }
 
   #carryOut(run: ToolRun) {

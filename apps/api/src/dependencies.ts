@@ -1,6 +1,6 @@
 /** What the API is given, and how it may be set. */
 import type { AgentSpec, ChainSpec } from '@treadle/core';
-import type { Clock, LogDeps, LogFollowers, ModelFleet, Randomness, RunDirectory } from '@treadle/engine';
+import type { Arms, CanaryDeps, Clock, LogDeps, LogFollowers, ModelFleet, Randomness, RunDirectory } from '@treadle/engine';
 import type { KeyTable } from './auth/keys.ts';
 import type { OpenStreams } from './events/open-streams.ts';
 import type { ReadableArchive } from './store/guarded-store.ts';
@@ -25,6 +25,9 @@ export interface ApiLogger {
   error(fields: Readonly<Record<string, unknown>>, message: string): void;
 }
 
+/** `chains`: those of the configuration that have a trial. */
+export type Trials = CanaryDeps & { readonly chains: readonly string[] };
+
 export interface ApiDeps {
   /** May throw whatever its client library throws: see store/unavailable.ts. */
   readonly store: RunDirectory;
@@ -39,6 +42,10 @@ export interface ApiDeps {
   readonly agents: AgentCatalogue;
   /** A chain of the configuration, for forks. */
   readonly chains?: (name: string) => ChainSpec | null;
+  /** Draws new runs for the trials of new models; without it nobody takes part in one. */
+  readonly arms?: Arms;
+  /** To look at the trials and to move them. */
+  readonly trials?: Trials;
   /** Null: no authentication, everybody is tenant `default` with every scope. */
   readonly keys: KeyTable | null;
   readonly health: () => Promise<Health>;

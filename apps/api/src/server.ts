@@ -11,6 +11,7 @@ import Fastify, { type FastifyReply } from 'fastify';
 import { agentRoutes } from './agents/routes.ts';
 import { authenticate } from './auth/authenticate.ts';
 import { breakerRoutes } from './breakers/routes.ts';
+import { chainRoutes } from './chains/routes.ts';
 import { settingsOf, type ApiContext, type ApiDeps, type ApiOptions } from './dependencies.ts';
 import { createOpenStreams } from './events/open-streams.ts';
 import { eventRoutes } from './events/routes.ts';
@@ -58,6 +59,7 @@ export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance
     openApiRoute(api);
     homeRoute(api, context);
     agentRoutes(api, context);
+    chainRoutes(api, context);
     runRoutes(api, context);
     commandRoutes(api, context);
     removeRoute(api, context);

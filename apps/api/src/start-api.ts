@@ -8,12 +8,13 @@ import type { AddressInfo } from 'node:net';
 import { agentSpecOf, agentVersionOf, chainSpecOf, type LoadedConfig, type Settings } from '@treadle/config';
 import { LogFollowers, shownWhenArchived, type RunStore } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
-import { createModelFleet } from '@treadle/fleet';
+import { createCanaryStore, createModelFleet } from '@treadle/fleet';
 import { turnJobs } from '@treadle/queue';
 import { connectRedis, createEventFeed, createRedisClock, createRunStore, describeRedis, inspectRedis, readinessProblems, whenReady } from '@treadle/run-store';
 import { createMetrics, watchEventLoop, type Logger } from '@treadle/telemetry';
 import { uuidv7 } from 'uuidv7';
 import { createKeyTable, loadKeys, type KeyTable } from './auth/keys.ts';
+import { startTrials } from './chains/start-trials.ts';
 import type { AgentCatalogue, ApiDeps } from './dependencies.ts';
 import { createBacklogGuard } from './runs/backlog.ts';
 import { createApiServer } from './server.ts';
@@ -79,9 +80,10 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
   const refresh = setInterval(() => { clock.refresh().catch(() => undefined); }, clockEveryMs).unref();
   const stopWatching = watchEventLoop(metrics);
   const backlog = createBacklogGuard(store, { shards: settings.shards, most: settings.archiveBacklog });
+  const trials = await startTrials({ canaries: createCanaryStore(redis, { prefix: settings.prefix }), config: setup.config, metrics, logger });
 
   const deps: ApiDeps = {
-    store: readable, archive, fleet: createModelFleet({ redis, prefix: settings.prefix }), followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, keys, logger,
+    store: readable, archive, fleet: createModelFleet({ redis, prefix: settings.prefix }), followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, keys, logger, ...trials.deps,
     health: async () => {
       const problems = await readinessProblems(redis, settings);
       return { ok: problems.length === 0, problems };
@@ -102,6 +104,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
       stop.abort();
       clearInterval(refresh);
       backlog.stop();
+      trials.stop();
       stopWatching();
       await listening;
       redis.disconnect();

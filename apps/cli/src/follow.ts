@@ -83,6 +83,7 @@ function lineOf(event: RunEvent): string | null {
     case 'image_removed': return `  image  removed: ${event.reason}`;
     case 'run_updated': return `  update by ${event.by}`;
     case 'outcome_resolved': return `  word   ${event.tool_use_id} ${event.decision.replaceAll('_', ' ')}, says ${event.by}`;
+    case 'child_run': return `  agent  ${event.agent} ${event.child_run_id} ${event.status}`;
     case 'user_message':
     case 'assistant_text':
     case 'assistant_thinking':

@@ -12,6 +12,9 @@ const commands: Record<string, Command> = {
   up: { usage: '[--workers N] [--port P] [--data DIR] [--config FILE]', about: 'the whole stack in the foreground', load: async () => (await import('./commands/up.ts')).upCommand },
   run: { usage: '"…" [--agent A] [--no-follow] [--json]', about: 'enqueue a run and follow it', load: async () => (await import('./commands/run.ts')).runCommand },
   runs: { usage: 'ls|show|tail|cancel|pause|resume|steer|resolve|fork|replay [ID] [--json]', about: 'look at runs and command them', load: async () => (await import('./commands/runs.ts')).runsCommand },
+  models: { usage: 'ls [--json]', about: 'the models that agents use', load: async () => (await import('./commands/models.ts')).modelsCommand },
+  chains: { usage: 'ls [--json]', about: 'their chains, and the models on trial', load: async () => (await import('./commands/models.ts')).chainsCommand },
+  canary: { usage: 'show|set|pause|promote|rollback CHAIN [STAGE] [--json]', about: 'look at the trial of a new model and move it', load: async () => (await import('./commands/canary.ts')).canaryCommand },
   breakers: { usage: 'ls|open|reset [ID] [--json]', about: 'models and keys that are not asked now; force a breaker open, or reset one', load: async () => (await import('./commands/breakers.ts')).breakersCommand },
   doctor: { usage: '[--config FILE] [--json]', about: 'check Redis, archive, models, agents and MCP servers', load: async () => (await import('./commands/doctor.ts')).doctorCommand },
   restore: { usage: '--from-archive [--accept-repeats] [--json]', about: 'Redis is lost: rebuild every unfinished run from the archive', load: async () => (await import('./commands/restore.ts')).restoreCommand },
@@ -20,7 +23,7 @@ const commands: Record<string, Command> = {
   test: { usage: '', about: 'all tests, with what they need', load: async () => (await import('./commands/test.ts')).testCommand },
 };
 
-const later = ['models', 'chains', 'canary', 'keys', 'schedules'];
+const later = ['keys', 'schedules'];
 
 function help(): string {
   return ['usage: treadle <command>', ...Object.entries(commands).map(([name, each]) => `  ${`${name} ${each.usage}`.padEnd(60)} ${each.about}`), aboutJson].join('\n');

@@ -5,14 +5,14 @@
  * Holds nothing between jobs that another worker could not find in the store.
  */
 import { initialState, restoreState, type Message, type RunEvent, type RunState } from '@treadle/core';
-import { functionTools, hookFunctions, mcpServers, modelConnections, modelPrices, toolPolicies, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
+import { agentSpecOf, agentVersionOf, hookFunctions, modelConnections, modelPrices, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
-  archiveDue, archiveFirst, archiveRun, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type ArchiveDeps, type Job, type JobOutcome, type RunStore, type StoreFound, type TurnDeps,
+  archiveDue, archiveFirst, archiveRun, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type Arms, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type StoreFound, type TurnDeps,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
-import { createModelFleet } from '@treadle/fleet';
+import { createCanaryStore, createModelFleet } from '@treadle/fleet';
 import { createAnswerJudge } from '@treadle/judgement';
-import { createModelGateway, type ClosableModelGateway } from '@treadle/models';
+import { createArms, createModelGateway, type ClosableModelGateway } from '@treadle/models';
 import { consumeJobs, queueDepths, turnJobs } from '@treadle/queue';
 import {
   connectRedis, createRedisClock, createRunStore, describeRedis, inspectRedis, readinessProblems, type RedisClient, type RedisClock,
@@ -24,9 +24,11 @@ import { createAudits, type Audits } from './audits.ts';
 import { breakerGauge, onTransition } from './breakers.ts';
 import { measuredModels, measuredStore, measuredTools, measuredTurn } from './measured.ts';
 import { createTicks, type Ticks } from './ticks.ts';
+import { toolSources } from './tool-sources.ts';
+import { createTrials } from './trials.ts';
 
 /** How often, ms. */
-const every = { watch: 1000, models: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000, archiveBacklog: 2000, audit: 15_000 } as const;
+const every = { watch: 1000, models: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000, archiveBacklog: 2000, audit: 15_000, canary: 2000 } as const;
 /** Runs that one look at the archive's backlog goes through, in one script. */
 const backlogLooks = 300;
 /** When the pump looks again at a run that has a job, ms. */
@@ -36,6 +38,8 @@ export interface WorkerSetup {
   readonly settings: Settings;
   readonly config: LoadedConfig;
   readonly logger: Logger;
+  /** Of the environment; those of the configuration are known from it. */
+  readonly secrets?: readonly string[];
   readonly redisUrl: string;
   /** Where the file archive lies, if no bucket is set. */
   readonly archiveDir: string;
@@ -78,23 +82,26 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
       connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock, fleet: createModelFleet({ redis: fleetRedis, prefix: settings.prefix }),
       breakers: { volume: settings.breakerVolume, openMs: settings.breakerOpenMs }, onTransition: onTransition(logger, metrics),
     }),
-    tools: createToolRunner({ functions: functionTools(setup.config), mcpServers: mcpServers(setup.config), policies: toolPolicies(setup.config) }),
+    tools: createToolRunner(toolSources(setup.config, { secrets: setup.secrets ?? [], blobs: opened.archive })),
   });
   const { description } = opened;
   const held = new HeldRuns(store);
   const archiving: ArchiveDeps = { store, archive, options: archiveOptions(settings), observe: (outcome) => { metrics.archiveSegments.inc({ outcome }); } };
   const audits = createAudits({ archive, metrics, logger });
-  const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving, audits });
+  const canaries = createCanaryStore(redis, { prefix: settings.prefix });
+  const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving, audits, arms: createArms(canaries) });
+  const trials = createTrials({ canaries, config: setup.config, metrics, logger });
   // What is benched or open is known before the first run asks.
   await models.exchange();
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
     concurrency: settings.workerConcurrency, leaseMs: settings.leaseMs, onError: seldom((error) => { logger.warn({ err: error }, 'queue'); }),
     onTaken: (waitedMs) => { metrics.queueWait.observe(waitedMs / 1000); },
-    handler: (job, signal) => handle({ deps, metrics, logger, archiving }, job, signal),
+    handler: (job, signal) => handle({ deps, finishing: { store, canary: trials.finishing }, metrics, logger, archiving }, job, signal),
   });
   const ticks = createTicks((name, error) => { logger.warn({ err: error, duty: name }, 'a duty failed; it is tried again'); });
   addDuties(ticks, { settings, store, held, clock, archiving, metrics, redis, models });
   ticks.add('audit', every.audit, () => audits.round());
+  ticks.add('canary', every.canary, () => trials.round());
   archive.check().catch((error: unknown) => { logger.warn({ err: error, archive: description }, 'the archive cannot be used; runs go on, and are archived when it can'); });
   logger.info({ redis: redisDescription, archive: description, shards: settings.shards, concurrency: settings.workerConcurrency }, 'worker ready');
 
@@ -104,7 +111,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   return { metrics, problems: async () => [...await readinessProblems(redis, settings), ...consumer.problems()], drain: (timeoutMs) => drain(pool, timeoutMs) };
 }
 
-interface Parts extends WorkerPorts { readonly clock: RedisClock; readonly held: HeldRuns; readonly metrics: Metrics; readonly archiving: ArchiveDeps; readonly audits: Audits }
+interface Parts extends WorkerPorts { readonly clock: RedisClock; readonly held: HeldRuns; readonly metrics: Metrics; readonly archiving: ArchiveDeps; readonly audits: Audits; readonly arms: Arms }
 
 function connectionsOf(config: LoadedConfig) {
   return Object.fromEntries(Object.entries(modelConnections(config)).map(([name, connection]) => [name, { ...connection, total_timeout_ms: maxModelCallMs }]));
@@ -117,16 +124,23 @@ function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
     judge: createAnswerJudge({ hooks: hookFunctions(setup.config), validators: validatorFunctions(setup.config) }, {
       onSkipped: (skipped) => { setup.logger.warn(skipped, 'a stop hook was skipped'); },
     }),
+    children: createChildRuns({ store: parts.store, archive: parts.archive, clock: parts.clock, random, arms: parts.arms, shards: setup.settings.shards, agent: (name) => agentOf(setup.config, name) }),
     ...showing(setup, parts), history: (run_id) => transcriptOf(parts, run_id),
     limits: { poison: setup.poisonLimit, nudges: 5 }, onOtherStore: (run_id, found) => { logOtherStore(setup.logger, run_id, found); },
     onCommitted: (events, state) => {
+      const resumed = events.some((event) => event.type === 'state_change' && event.old === 'paused');
       for (const event of events) {
-        observeEvent(parts.metrics, event, contextOf(state));
-        logEvent(setup.logger, event);
+        observeEvent(parts.metrics, event, { ...contextOf(state), resumed });
+        logEvent(setup.logger, event, resumed);
         if (event.type === 'run_end') parts.audits.ended(event.run_id);
       }
     },
   };
+}
+
+function agentOf(config: LoadedConfig, name: string) {
+  const spec = agentSpecOf(config, name);
+  return spec === undefined ? null : { spec, version: agentVersionOf(spec) };
 }
 
 /** Text as it comes; or, in strict mode, whole and after the archive has it. */
@@ -139,7 +153,7 @@ function showing({ settings, logger }: WorkerSetup, { store, archiving }: Parts)
 const random = { uuid: uuidv7, jitter: Math.random };
 
 function contextOf(state: RunState) {
-  return { agent: state.agent, chain: state.spec?.chain.name ?? '', model: state.model, tools: (state.tools ?? []).map((tool) => tool.name) };
+  return { agent: state.agent, chain: state.spec?.chain.name ?? '', model: state.model, models: (state.spec?.chain.models ?? []).map((model) => model.name), tools: (state.tools ?? []).map((tool) => tool.name) };
 }
 
 /** What a run has said: from the store while it is there, else folded from the archive. */
@@ -172,19 +186,19 @@ function logOtherStore(logger: Logger, run_id: string, found: StoreFound): void 
 }
 
 /** Facts an operator looks for; never what a model or a tool said. */
-function logEvent(logger: Logger, event: RunEvent): void {
+function logEvent(logger: Logger, event: RunEvent, resumed: boolean): void {
   const fields = { run_id: event.run_id, turn: event.turn_number, epoch: event.epoch };
-  if (event.type === 'turn_start' && event.attempt > 1) logger.info({ ...fields, attempt: event.attempt }, 'turn taken over');
+  if (event.type === 'turn_start' && event.attempt > 1 && !resumed) logger.info({ ...fields, attempt: event.attempt }, 'turn taken over');
   if (event.type === 'error') logger.warn({ ...fields, error_type: event.error_type, action: event.action, model: event.model, retry_in: event.retry_in }, 'model call failed');
   if (event.type === 'tools_changed' && event.problems.length > 0) logger.warn({ ...fields, problems: event.problems }, 'tools could not be asked for');
   if (event.type === 'run_end') logger.info({ ...fields, status: event.status, stop_reason: event.stop_reason }, 'run ended');
 }
 
-interface Handling { readonly deps: TurnDeps; readonly metrics: Metrics; readonly logger: Logger; readonly archiving: ArchiveDeps }
+interface Handling { readonly deps: TurnDeps; readonly finishing: FinishDeps; readonly metrics: Metrics; readonly logger: Logger; readonly archiving: ArchiveDeps }
 
-async function handle({ deps, metrics, logger, archiving }: Handling, job: Job, signal: AbortSignal): Promise<JobOutcome> {
+async function handle({ deps, finishing, metrics, logger, archiving }: Handling, job: Job, signal: AbortSignal): Promise<JobOutcome> {
   if (job.type === 'finish') {
-    await finishRun(deps, job.run_id);
+    await finishRun(finishing, job.run_id);
     return 'done';
   }
   const startedMs = performance.now();

@@ -2,6 +2,7 @@
  * The client of the HTTP API. Every call is one request; `events` is as many as it takes.
  */
 import type { RunEvent } from '@treadle/core';
+import type { Canary, CanaryOrder, ListedChain, ListedModel } from './canary.ts';
 import { createSseParser } from './sse.ts';
 
 export interface ClientOptions {
@@ -63,6 +64,9 @@ export interface Breaker {
   readonly openings: number;
 }
 
+/** A run, the call that has started it (null at the top), and what it has started itself. */
+export interface RunTree { readonly run: Run; readonly tool_use_id: string | null; readonly children: readonly RunTree[] }
+
 /** What the API refused, with its stable code. */
 export class ApiError extends Error {
   readonly status: number;
@@ -106,6 +110,8 @@ export type RunChange = Pick<RunRequest, 'limits' | 'metadata' | 'tags'>;
 export interface Client {
   createRun(request: RunRequest, options?: { readonly idempotencyKey?: string }): Promise<Run>;
   run(id: string): Promise<Run>;
+  /** The run and the runs that it and they have started. */
+  tree(id: string): Promise<RunTree & { readonly truncated: boolean }>;
   runs(query?: Readonly<Record<string, string>>): Promise<{ readonly data: readonly Run[]; readonly next_cursor: string | null }>;
   wait(id: string, timeoutMs: number): Promise<Run>;
   cancel(id: string, options?: CommandOptions): Promise<Run>;
@@ -123,6 +129,12 @@ export interface Client {
   /** A new run from a point of this one's log; without an input the model is asked again what it was asked last. */
   fork(id: string, from: { readonly after_seq: number; readonly input?: unknown; readonly chain?: string; readonly limits?: RunRequest['limits'] }, options?: CommandOptions): Promise<Run>;
   replay(id: string): Promise<{ readonly identical: boolean; readonly events: number; readonly differences: readonly unknown[] }>;
+  models(): Promise<{ readonly data: readonly ListedModel[] }>;
+  chains(): Promise<{ readonly data: readonly ListedChain[] }>;
+  /** The trial of a new model in a chain. */
+  canary(chain: string): Promise<Canary>;
+  /** The trial as it is then. */
+  moveCanary(chain: string, order: CanaryOrder): Promise<Canary>;
   breakers(): Promise<{ readonly data: readonly Breaker[]; readonly next_cursor: string | null }>;
   /** `open`: until it is reset. `reset`: a breaker or a bench. */
   changeBreaker(id: string, action: 'open' | 'reset'): Promise<Pick<Breaker, 'id' | 'kind' | 'state' | 'forced'>>;
@@ -152,6 +164,7 @@ export function createClient(options: ClientOptions): Client {
     createRun: (request, { idempotencyKey } = {}) => json('POST', '/v1/runs', {
       body: request, ...(idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': idempotencyKey } }) }),
     run: (id) => json('GET', `/v1/runs/${encodeURIComponent(id)}`),
+    tree: (id) => json('GET', `/v1/runs/${encodeURIComponent(id)}/tree`),
     runs: (query = {}) => json('GET', `/v1/runs?${new URLSearchParams(query).toString()}`),
     wait: (id, timeoutMs) => json('GET', `/v1/runs/${encodeURIComponent(id)}/wait?timeout_ms=${timeoutMs}`),
     cancel: (id, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/cancel`, keyed(command)),
@@ -164,6 +177,10 @@ export function createClient(options: ClientOptions): Client {
     resolve: (id, call, word, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/ledger/${encodeURIComponent(call)}`, { ...keyed(command), body: word }),
     fork: (id, from, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/fork`, { ...keyed(command), body: from }),
     replay: (id) => json('POST', `/v1/runs/${encodeURIComponent(id)}/replay`),
+    models: () => json('GET', '/v1/models'),
+    chains: () => json('GET', '/v1/chains'),
+    canary: (chain) => json('GET', `/v1/chains/${encodeURIComponent(chain)}/canary`),
+    moveCanary: (chain, order) => json('PUT', `/v1/chains/${encodeURIComponent(chain)}/canary`, { body: order }),
     breakers: () => json('GET', '/v1/breakers'),
     changeBreaker: (id, action) => json('POST', `/v1/breakers/${encodeURIComponent(id)}`, { body: { action } }),
     get: (path) => json('GET', path),

@@ -3,6 +3,7 @@ import type { EffectClass, OnUnknown, ParallelClass } from '@treadle/core';
 import type { FunctionTool } from './define-tool.ts';
 import type { LoadedConfig } from './load.ts';
 import type { CheckFunction, DecideFunction } from './schema/answers.ts';
+import type { CheckedConfig } from './schema/config.ts';
 
 export interface ModelConnection {
   readonly provider: string;
@@ -16,20 +17,22 @@ export interface ModelConnection {
   readonly idle_timeout_ms: number;
 }
 
-export interface McpServer {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
+export type McpServer = {
   readonly trusted: boolean;
   /** Calls at once per worker. */
   readonly concurrency: number;
-}
+} & (
+  | { readonly command: string; readonly args: readonly string[]; readonly env: Readonly<Record<string, string>> }
+  | { readonly url: string; readonly headers: Readonly<Record<string, string>> });
+
+export type HttpTool = CheckedConfig['http_tools'][string];
 
 /** The host's own word on a tool; what is absent is left to trusted hints, then to the careful defaults. */
 export interface ToolPolicy {
   readonly parallel?: ParallelClass;
   readonly effect?: EffectClass;
   readonly timeout_ms?: number;
+  readonly max_total_ms?: number;
   readonly on_unknown?: OnUnknown;
   /** Identical calls in a row are no loop. */
   readonly polling?: boolean;
@@ -44,14 +47,21 @@ export function modelConnections(config: LoadedConfig): Readonly<Record<string, 
     { provider, base_url, credentials, credential_strategy, rates, first_token_timeout_ms, idle_timeout_ms }));
 }
 
-/** By the server's name. Holds secrets in `env` and `args`. */
+/** By the server's name. Holds secrets. */
 export function mcpServers(config: LoadedConfig): Readonly<Record<string, McpServer>> {
-  return mapValues(config.mcp_servers, ({ command, args, env, trusted, concurrency }) => ({ command, args, env, trusted, concurrency }));
+  return mapValues(config.mcp_servers, ({ command, args, env, url, headers, trusted, concurrency }): McpServer => (
+    url === undefined ? { command: command ?? '', args, env, trusted, concurrency } : { url, headers, trusted, concurrency }));
+}
+
+/** By the tool's name. Holds secrets in `headers` and `url`. */
+export function httpTools(config: LoadedConfig): Readonly<Record<string, HttpTool>> {
+  return config.http_tools;
 }
 
 /** By name or pattern of the tool. */
 export function toolPolicies(config: LoadedConfig): Readonly<Record<string, ToolPolicy>> {
-  return mapValues(config.tools, ({ parallel, effect, timeout_ms, on_unknown, polling }) => ({
+  return mapValues(config.tools, ({ parallel, effect, timeout_ms, max_total_ms, on_unknown, polling }) => ({
+    ...(max_total_ms === undefined || max_total_ms === null ? {} : { max_total_ms }),
     ...(parallel === undefined ? {} : { parallel }), ...(effect === undefined ? {} : { effect }), ...(timeout_ms === undefined ? {} : { timeout_ms }),
     ...(on_unknown === undefined ? {} : { on_unknown }), ...(polling === undefined ? {} : { polling }),
   }));

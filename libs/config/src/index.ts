@@ -1,8 +1,8 @@
-export { agentSpecOf, agentVersionOf, chainSpecOf, configWarnings } from './agent-spec.ts';
+export { agentSpecOf, agentVersionOf, canaryDefinitions, chainSpecOf, configWarnings } from './agent-spec.ts';
 export { builtinConfig, defaultAgentName, type BuiltinOptions } from './builtin.ts';
 export {
-  functionTools, hookFunctions, mcpServers, modelConnections, modelPrices, toolPolicies, validatorFunctions,
-  type McpServer, type ModelConnection, type ModelPrice, type ToolPolicy,
+  functionTools, hookFunctions, httpTools, mcpServers, modelConnections, modelPrices, toolPolicies, validatorFunctions,
+  type HttpTool, type McpServer, type ModelConnection, type ModelPrice, type ToolPolicy,
 } from './connections.ts';
 export type { AnswerView } from '@treadle/engine';
 export { defineConfig } from './define-config.ts';

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { agentSpecOf, agentVersionOf, configWarnings } from './agent-spec.ts';
 import { builtinConfig } from './builtin.ts';
-import { mcpServers, modelConnections, toolPolicies } from './connections.ts';
+import { httpTools, mcpServers, modelConnections, toolPolicies } from './connections.ts';
 import { defineTool } from './define-tool.ts';
 import { checkConfig, loadConfig, type LoadedConfig } from './load.ts';
 import { configJsonSchema } from './schema/config.ts';
@@ -68,6 +68,14 @@ describe('checking', () => {
     expect(problemsAt({ ...minimal(), models: { small: { provider: 'bedrock', model: 'm' } } })).toEqual({ 'models.small.provider': 'expected ollama, openai, anthropic or scripted' });
   });
 
+  test('has no sub-agent that is not there, or twice, or is no name', () => {
+    const raw = { ...minimal(), agents: { a: { instructions: 'x', subagents: ['b', 'a', 'a', 3] }, c: { instructions: 'x', limits: { max_depth: -1, max_children: 1.5 } } } };
+    expect(problemsAt(raw)).toEqual({
+      'agents.a.subagents.0': 'no agent is named "b"; defined: a, c', 'agents.a.subagents.2': '"a" stands here already', 'agents.a.subagents.3': expect.any(String) as string,
+      'agents.c.limits.max_depth': 'too small: expected number to be >=0', 'agents.c.limits.max_children': 'expected a whole number from 0 or {default, max}',
+    });
+  });
+
   test('needs at least one agent and one model in a chain', () => {
     expect(problemsAt({ models: {}, chains: { default: { models: [] } }, agents: {} })).toEqual({ 'chains.default.models': 'expected at least one model' });
     expect(problemsAt({ models: {}, chains: {}, agents: {} })).toEqual({ agents: 'expected at least one agent' });
@@ -101,25 +109,19 @@ describe('what belongs to later releases', () => {
       models: {
         cloud: { provider: 'anthropic', model: 'm' }, small: { provider: 'ollama', model: 'm' },
       },
-      chains: { default: { models: ['small'], canary: { model: 'cloud' } } },
-      mcp_servers: { web: { url: 'https://example.org/mcp', headers: { authorization: 'x' } } },
-      http_tools: { lookup: { url: 'https://example.org' } },
-      tools: { 'files/write_file': { approval: 'always', path_args: ['path'], roots: ['./w'], max_total_ms: 5, approval_timeout_s: 9, on_approval_timeout: 'allow' } },
-      egress: { allow: ['http://127.0.0.1:1'] },
+      chains: { default: { models: ['small'] } },
+      tools: { 'files/write_file': { approval: 'always', path_args: ['path'], roots: ['./w'], approval_timeout_s: 9, on_approval_timeout: 'allow' } },
       tenants: { default: { max_concurrent_runs: 4, weight: 2 } },
       agents: {
         a: {
-          instructions: 'x', subagents: ['b'], limits: { max_depth: 3, max_children: { max: 4 } },
+          instructions: 'x',
         },
       },
     };
     const problems = problemsAt(raw);
     expect(Object.keys(problems).sort()).toEqual([
-      'agents.a.limits.max_children', 'agents.a.limits.max_depth', 'agents.a.subagents',
-      'chains.default.canary', 'egress', 'http_tools',
-      'mcp_servers.web.command', 'mcp_servers.web.headers', 'mcp_servers.web.url',
       'tenants.default.max_concurrent_runs', 'tenants.default.weight',
-      'tools.files/write_file.approval', 'tools.files/write_file.approval_timeout_s', 'tools.files/write_file.max_total_ms',
+      'tools.files/write_file.approval', 'tools.files/write_file.approval_timeout_s',
       'tools.files/write_file.on_approval_timeout', 'tools.files/write_file.path_args',
       'tools.files/write_file.roots',
     ]);
@@ -140,6 +142,58 @@ describe('what belongs to later releases', () => {
       agents: { assistant: { instructions: 'x', subagents: [] } },
     });
     expect(Object.keys(config.agents)).toEqual(['assistant']);
+  });
+});
+
+describe('tools over HTTP', () => {
+  const id = { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] };
+
+  test('and the addresses they may reach are taken, with secrets in their headers', () => {
+    const config = accepted({
+      ...minimal(),
+      http_tools: {
+        lookup: { url: 'https://api.example/{id}?v=2', description: 'Looks up.', input_schema: id, headers: { authorization: 'env:TOKEN' } },
+        ping: { method: 'POST', url: 'http://127.0.0.1:9/', input_schema: {} },
+      },
+      mcp_servers: { web: { url: 'https://example.org/mcp', headers: { authorization: 'env:TOKEN' } } },
+      egress: { allow: ['http://127.0.0.1:9', 'https://inner.example/'] },
+      tools: { lookup: { timeout_ms: 5, max_total_ms: 9 }, ping: { max_total_ms: null } },
+    }, { TOKEN: 'tok-secret' });
+    expect(httpTools(config)).toEqual({
+      lookup: { method: 'GET', url: 'https://api.example/{id}?v=2', description: 'Looks up.', input_schema: id, headers: { authorization: 'tok-secret' } },
+      ping: { method: 'POST', url: 'http://127.0.0.1:9/', description: '', input_schema: { type: 'object' }, headers: {} },
+    });
+    expect(mcpServers(config).web).toEqual({ url: 'https://example.org/mcp', headers: { authorization: 'tok-secret' }, trusted: false, concurrency: 8 });
+    expect(toolPolicies(config)).toEqual({ lookup: { timeout_ms: 5, max_total_ms: 9 }, ping: {} });
+    expect(config.secrets).toEqual(['tok-secret']);
+  });
+
+  test.each<[string, object, string, RegExp]>([
+    ['a host that the model would choose', { http_tools: { x: { url: 'https://{id}/', input_schema: id } } }, 'http_tools.x.url', /never in the host/],
+    ['a port that the model would choose', { http_tools: { x: { url: 'https://a.example:{id}/', input_schema: id } } }, 'http_tools.x.url', /never in the host/],
+    ['a placeholder that need not be given', { http_tools: { x: { url: 'https://a.example/{name}', input_schema: id } } }, 'http_tools.x.url', /\{name\} is not among the required/],
+    ['a broken placeholder', { http_tools: { x: { url: 'https://a.example/{a b}', input_schema: id } } }, 'http_tools.x.url', /between the braces/],
+    ['another scheme', { http_tools: { x: { url: 'ftp://a.example/' } } }, 'http_tools.x.url', /expected an http or https URL/],
+    ['a password in the address', { http_tools: { x: { url: 'https://u:p@a.example/' } } }, 'http_tools.x.url', /without user and password/],
+    ['a schema that is none', { http_tools: { x: { url: 'https://a.example/', input_schema: { properties: { a: { type: 'nothing' } } } } } }, 'http_tools.x.input_schema', /JSON Schema/],
+    ['a schema of something else', { http_tools: { x: { url: 'https://a.example/', input_schema: { type: 'array' } } } }, 'http_tools.x.input_schema', /its type is not "object"/],
+    ['a header of the host', { http_tools: { x: { url: 'https://a.example/', headers: { 'Idempotency-Key': '1' } } } }, 'http_tools.x.headers.Idempotency-Key', /set by the host/],
+    ['a header with a line break', { http_tools: { x: { url: 'https://a.example/', headers: { a: 'x\r\ny' } } } }, 'http_tools.x.headers.a', /line breaks/],
+    ['a name of the host', { http_tools: { http_get: { url: 'https://a.example/' } } }, 'http_tools.http_get', /belongs to a tool of the host/],
+    ['a secret in what the model is told', { http_tools: { x: { url: 'https://a.example/', description: 'env:S' } } }, 'http_tools.x.description', /would enter the log/],
+    ['a server by both ways', { mcp_servers: { x: { url: 'https://a.example/', command: 'node' } } }, 'mcp_servers.x.url', /not both/],
+    ['a server by none', { mcp_servers: { x: {} } }, 'mcp_servers.x.command', /or a url/],
+    ['headers for a program', { mcp_servers: { x: { command: 'node', headers: { a: 'b' } } } }, 'mcp_servers.x.headers', /only a server with a url/],
+    ['arguments for a url', { mcp_servers: { x: { url: 'https://a.example/', args: ['b'] } } }, 'mcp_servers.x.args', /only a server with a command/],
+    ['more than an origin', { egress: { allow: ['http://127.0.0.1:9/path'] } }, 'egress.allow.0', /expected an origin/],
+    ['a bare host', { egress: { allow: ['127.0.0.1'] } }, 'egress.allow.0', /expected an http or https URL/],
+  ])('with %s are refused', (_name, over, path, problem) => {
+    expect(problemsAt({ ...minimal(), ...over }, { S: 'secret-1' })[path]).toMatch(problem);
+  });
+
+  test('may not share a name with a function', () => {
+    const tool = defineTool({ name: 'lookup', description: '', input: { type: 'object' }, run: () => '' });
+    expect(problemsAt({ ...minimal(), functions: [tool], http_tools: { lookup: { url: 'https://a.example/' } } })).toMatchObject({ 'functions.0': 'a tool named "lookup" is defined already' });
   });
 });
 
@@ -222,6 +276,21 @@ describe('agent specs', () => {
     expect(agentVersionOf({ ...one, instructions: 'Other.' })).not.toBe(agentVersionOf(one));
   });
 
+  test('name their sub-agents, each with what it says of itself', () => {
+    const agents = {
+      boss: { instructions: 'Lead.', tools: ['spawn_agent'], subagents: ['reader', 'writer', 'boss'], limits: { max_depth: 1, max_children: { default: 2, max: 5 } } },
+      reader: { instructions: 'Read.\nSecond line.', description: 'Reads.' }, writer: { soul: 'A writer.', instructions: 'Write.' },
+    };
+    const config = accepted({ ...minimal(), agents });
+    expect(agentSpecOf(config, 'boss')!.subagents).toEqual([{ name: 'reader', description: 'Reads.' }, { name: 'writer', description: 'A writer.' }, { name: 'boss', description: 'Lead.' }]);
+    expect(agentSpecOf(config, 'boss')!.limits).toMatchObject({ max_depth: { default: 1, max: 1 }, max_children: { default: 2, max: 5 } });
+    // What an agent without any is made by does not change because others may have some.
+    expect(agentSpecOf(config, 'reader')).not.toHaveProperty('subagents');
+    expect(configWarnings(config)).toEqual([]);
+    const idle = { ...minimal(), agents: { a: { instructions: 'x', subagents: ['b'] }, b: { instructions: 'x', tools: ['spawn_agent'] } } };
+    expect(configWarnings(accepted(idle))).toEqual(['agent "a" has subagents, but "spawn_agent" is not among its tools', 'agent "b" has the tool "spawn_agent", but no subagents']);
+  });
+
   test('list the models of the chain in order, and exist only for agents that do', () => {
     const raw = { ...minimal(), models: { small: { provider: 'ollama', model: 'a' }, spare: { provider: 'scripted', model: 'b' } }, chains: { default: { models: ['spare', 'small'] } } };
     const config = accepted(raw);
@@ -300,4 +369,7 @@ test('the JSON Schema for editors accepts a good file and refuses an unknown key
   expect(validate({ ...minimal(), extra: 1 })).toBe(false);
   expect(validate({ ...minimal(), tools: { x: { approval: 'always' } } })).toBe(false);
   expect(validate({ ...minimal(), functions: [] })).toBe(false);
+  const lookup = { url: 'https://api.example/{id}', input_schema: { type: 'object', required: ['id'] }, headers: { a: 'env:B' } };
+  expect(validate({ ...minimal(), http_tools: { lookup }, mcp_servers: { web: { url: 'https://x.example/' } }, egress: { allow: ['http://127.0.0.1:1'] } })).toBe(true);
+  for (const wrong of [{ http_tools: { lookup: { ...lookup, method: 'TRACE' } } }, { http_tools: { lookup: { method: 'GET' } } }, { egress: { deny: [] } }]) expect(validate({ ...minimal(), ...wrong }), JSON.stringify(wrong)).toBe(false);
 });

@@ -3,6 +3,7 @@
  * error elsewhere would hide a dangling reference until the next try.
  */
 import type { ConfigProblem } from './problem.ts';
+import { hostTools } from './schema/names.ts';
 
 type Entries = readonly (readonly [string, Record<string, unknown>])[];
 
@@ -10,7 +11,7 @@ export function danglingReferences(raw: unknown): ConfigProblem[] {
   const config = isObject(raw) ? raw : {};
   const models = namesOf(config.models);
   const chains = namesOf(config.chains);
-  return [...agentReferences(entriesOf(config.agents), chains), ...chainReferences(entriesOf(config.chains), models), ...twice(config.functions)];
+  return [...agentReferences(entriesOf(config.agents), chains), ...subagentReferences(entriesOf(config.agents), namesOf(config.agents)), ...chainReferences(entriesOf(config.chains), models), ...twice(config.functions, namesOf(config.http_tools)), ...ofHost(namesOf(config.http_tools))];
 }
 
 function agentReferences(agents: Entries, chains: readonly string[]): ConfigProblem[] {
@@ -21,7 +22,30 @@ function agentReferences(agents: Entries, chains: readonly string[]): ConfigProb
   });
 }
 
+function subagentReferences(agents: Entries, names: readonly string[]): ConfigProblem[] {
+  return agents.flatMap(([name, agent]) => (Array.isArray(agent.subagents) ? agent.subagents : []).flatMap((each: unknown, index, all): ConfigProblem[] => {
+    const path = `agents.${name}.subagents.${index}`;
+    if (typeof each !== 'string') return [];
+    if (!names.includes(each)) return [{ path, problem: `no agent is named "${each}"${known(names)}` }];
+    return all.indexOf(each) === index ? [] : [{ path, problem: `"${each}" stands here already` }];
+  }));
+}
+
 function chainReferences(chains: Entries, models: readonly string[]): ConfigProblem[] {
+  return [...chainModels(chains, models), ...canaryModels(chains, models)];
+}
+
+function canaryModels(chains: Entries, models: readonly string[]): ConfigProblem[] {
+  return chains.flatMap(([name, chain]): ConfigProblem[] => {
+    const model = isObject(chain.canary) ? chain.canary.model : undefined;
+    const path = `chains.${name}.canary.model`;
+    if (typeof model !== 'string') return [];
+    if (!models.includes(model)) return [{ path, problem: `no model is named "${model}"${known(models)}` }];
+    return Array.isArray(chain.models) && chain.models.includes(model) ? [{ path, problem: `"${model}" stands in this chain already; a canary is added to it` }] : [];
+  });
+}
+
+function chainModels(chains: Entries, models: readonly string[]): ConfigProblem[] {
   return chains.flatMap(([name, chain]) => (Array.isArray(chain.models) ? chain.models : []).flatMap((model: unknown, index, all): ConfigProblem[] => {
     const path = `chains.${name}.models.${index}`;
     if (typeof model !== 'string') return [];
@@ -30,11 +54,20 @@ function chainReferences(chains: Entries, models: readonly string[]): ConfigProb
   }));
 }
 
-function twice(functions: unknown): ConfigProblem[] {
+/** A tool without a server is known by its name alone. */
+function ofHost(names: readonly string[]): ConfigProblem[] {
+  return names.filter((name) => hostTools.includes(name)).map((name) => ({ path: `http_tools.${name}`, problem: 'this name belongs to a tool of the host' }));
+}
+
+function twice(functions: unknown, httpTools: readonly string[]): ConfigProblem[] {
   if (!Array.isArray(functions)) return [];
   const names = functions.map((each: unknown) => (isObject(each) ? each.name : undefined));
-  return names.flatMap((name, index) => (typeof name === 'string' && names.indexOf(name) < index
-    ? [{ path: `functions.${index}`, problem: `a tool named "${name}" is defined already` }] : []));
+  return names.flatMap((name, index) => {
+    const path = `functions.${index}`;
+    if (typeof name !== 'string') return [];
+    if (hostTools.includes(name)) return [{ path, problem: 'this name belongs to a tool of the host' }];
+    return names.indexOf(name) < index || httpTools.includes(name) ? [{ path, problem: `a tool named "${name}" is defined already` }] : [];
+  });
 }
 
 function known(names: readonly string[]): string {

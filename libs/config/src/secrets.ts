@@ -40,6 +40,7 @@ export function resolveSecrets(raw: unknown, env: Readonly<Record<string, string
 
 function entersRuns(path: readonly string[]): boolean {
   if (path[0] === 'agents' || path[0] === 'chains') return true;
+  if (path[0] === 'http_tools') return path[2] === 'description' || path[2] === 'input_schema';
   return path[0] === 'models' && (path[2] === 'model' || path[2] === 'provider');
 }
 

@@ -19,7 +19,12 @@ export interface AgentSpec {
   readonly validators: readonly ValidatorSpec[];
   /** What may keep a text answer from ending the run, in order. */
   readonly stop_hooks: readonly HookSpec[];
+  /** The agents that it may start as sub-agents; absent: none. */
+  readonly subagents?: readonly SubagentSpec[];
 }
+
+/** A sub-agent as the model is shown it. It is made by the configuration of the worker that starts it. */
+export interface SubagentSpec { readonly name: string; readonly description: string }
 
 /** `enforce`: the model tries again; `report`: the run says so in `checks`. Functions are found by name in the configuration. */
 export type ValidatorSpec = { readonly name: string; readonly mode: 'enforce' | 'report' } & (
@@ -37,7 +42,20 @@ export type HookSpec = { readonly name: string } & (
 export interface ChainSpec {
   readonly name: string;
   readonly models: readonly ModelSpec[];
+  /** Where one of the models is on trial. */
+  readonly canary?: CanaryPin;
 }
+
+/** A run's part in the trial of a new model: pinned when the run is created, and never changed by where the trial has got to since. */
+export interface CanaryPin {
+  /** The model's name; it stands in `models`, too: first in the arm `canary`, last in `control`. */
+  readonly model: string;
+  readonly arm: CanaryArm;
+  /** Percent of new runs that began on the model when this one was created. */
+  readonly stage: number;
+}
+
+export type CanaryArm = 'canary' | 'control';
 
 export interface ModelSpec {
   /** The name in the configuration; what events and metrics call it. */
@@ -62,6 +80,10 @@ export type ParallelClass = 'parallel' | 'path' | 'serial';
 /** Who speaks when nobody knows whether a call happened: the host tells the model so, or the run waits for a person. */
 export type OnUnknown = 'report' | 'ask';
 
+/** The tools that are part of the host. */
+export const builtinTools = ['spawn_agent', 'ask_user'] as const;
+export type BuiltinTool = (typeof builtinTools)[number];
+
 /** A tool as the run knows it from its first claim on; the definition does not change under a run. */
 export interface ToolDefinition {
   /** `server/tool` for MCP, the plain name for functions. */
@@ -74,10 +96,16 @@ export interface ToolDefinition {
   readonly effect: EffectClass;
   readonly parallel: ParallelClass;
   readonly timeout_ms: number;
+  /** How long reported progress may put the time-out off. Absent: four times `timeout_ms`. */
+  readonly max_total_ms?: number;
+  /** Of `path`: the arguments that name what it reads or writes. */
+  readonly path_args?: readonly string[];
   /** Asked again and again on purpose: identical calls are no loop. */
   readonly polling?: boolean;
   /** Absent: `report`. */
   readonly on_unknown?: OnUnknown;
+  /** Carried out by the run itself, not by a tool: another run is started, a person is asked. */
+  readonly builtin?: BuiltinTool;
   /** `sha256:` and the hash of what the model is shown of it. */
   readonly hash: string;
 }

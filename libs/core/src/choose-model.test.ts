@@ -5,6 +5,7 @@ import { decide } from './decide.ts';
 import type { EventBody } from './events.ts';
 import { fixture, fold, model } from './fixture.ts';
 import { maxParks } from './pausing.ts';
+import { modelRequest } from './request.ts';
 import { specOf, type RunState } from './state.ts';
 import { noJudgement, type ModelFailure, type TurnClaimed, type Unavailable } from './turn-input.ts';
 
@@ -127,6 +128,25 @@ describe('a failed call', () => {
     expect(decision.events[0]).toMatchObject({ action: 'rotate_credential', consecutive_errors: 1, retry_in: 0 });
     expect(decision.effect).toMatchObject({ type: 'call_model', model: { name: 'm1' } });
     expect(fold(state, decision)).toMatchObject({ turn_number: 1, turn_open: true });
+  });
+
+  test('a feature that the request can do without is left out once, for that model alone', () => {
+    const picture: EventBody = { type: 'user_message', content: [{ type: 'text', text: 'see' }, { type: 'image', media_type: 'image/png', data: 'AAAA' }] };
+    const state = fixture({ spec: { chain: { name: 'c', models: [{ ...model('m1', 5000), supports_images: true }, { ...model('m2', 5000), supports_images: true }] } }, events: [picture, asked('m1', 0)] });
+    const first = failed(state, { error_type: 'feature_unsupported', feature: 'images' });
+    expect(first.events[0]).toMatchObject({ action: 'drop_feature', feature: 'images', site: null, consecutive_errors: 0 });
+    expect(first.effect).toEqual({ type: 'hand_over', delay_ms: 0 });
+    const after = fold(state, first);
+    const [m1, m2] = specOf(after).chain.models;
+    expect(modelRequest(after, m1!)).toMatchObject({ model: { supports_images: false }, without: ['images'] });
+    expect(modelRequest(after, m2!)).toMatchObject({ model: { supports_images: true } });
+    const again = fold(after, claimed(after));
+    expect(failed(again, { error_type: 'feature_unsupported', feature: 'images' }).events[0]).toMatchObject({ action: 'fallback', to_model: 'm2' });
+  });
+
+  test('a feature that it cannot do without, or does not use, is not left out', () => {
+    expect(failed(asking('m1', 'm2'), { error_type: 'feature_unsupported' }).events[0]).toMatchObject({ action: 'fallback' });
+    expect(failed(asking('m1', 'm2'), { error_type: 'feature_unsupported', feature: 'images' }).events[0]).toMatchObject({ action: 'fallback' });
   });
 
   test('the first burst is waited out, the second changes the key', () => {

@@ -9,6 +9,7 @@
  */
 import type { ModelSpec } from './agent-spec.ts';
 import type { CompactionLevel, CompactionSite, EventBody, TranscriptEdit } from './events.ts';
+import { hasImages, withoutImages } from './images.ts';
 import type { KeptMessage, Message } from './message.ts';
 import { estimateTokens, messageBytes } from './request.ts';
 import type { RunState } from './state.ts';
@@ -64,7 +65,7 @@ function editOf(state: RunState, model: ModelSpec, level: CompactionLevel, targe
   const { messages } = state.transcript;
   switch (level) {
     case 'results': return { removed: [], replaced: oldMessages(messages).flatMap(stubOf) };
-    case 'images': return { removed: [], replaced: messages.slice(0, lastUser(messages)).flatMap(withoutImages) };
+    case 'images': return { removed: [], replaced: seenBefore(messages).flatMap(imageStub) };
     case 'summary': return { removed: [], replaced: [] };
     case 'snip': return { removed: snipped(state, model, target), replaced: [] };
     case 'emergency_snip': return emergency(state, model, target);
@@ -76,10 +77,15 @@ function stubOf(message: KeptMessage): { seq: number; by: string }[] {
   return [{ seq: message.seq, by: `[The result of ${message.tool_name}, ${utf8Length(message.content)} bytes, was left out to save room.]` }];
 }
 
-function withoutImages(message: KeptMessage): { seq: number; by: string }[] {
-  if (message.role !== 'user' || typeof message.content === 'string' || message.content.every((part) => part.type === 'text')) return [];
-  const texts = message.content.flatMap((part) => part.type === 'text' ? [part.text] : ['[An image was left out to save room.]']);
-  return [{ seq: message.seq, by: texts.join('\n') }];
+/** A user's before his newest message, a tool's before the newest exchanges. */
+function seenBefore(messages: readonly KeptMessage[]): readonly KeptMessage[] {
+  const old = new Set(oldMessages(messages));
+  const last = lastUser(messages);
+  return messages.filter((message, index) => message.role === 'tool' ? old.has(message) : index < last);
+}
+
+function imageStub(message: KeptMessage): { seq: number; by: string }[] {
+  return hasImages([message]) ? [{ seq: message.seq, by: withoutImages(message, '[An image was left out to save room.]') }] : [];
 }
 
 /** Between the first user message and the newest exchanges. */

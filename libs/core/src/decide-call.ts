@@ -49,7 +49,7 @@ function request(state: RunState, opening: readonly EventBody[], { choice, from 
   const unchanged = before.compact_next !== null && now.transcript.generation === before.transcript.generation;
   if (unchanged || estimateTokens(now, model.name) > model.context_window) return tooLarge(now, events);
   events.push({
-    type: 'model_request', model: model.name, provider: model.provider, chain: chain.name, position: state.position, canary: false,
+    type: 'model_request', model: model.name, provider: model.provider, chain: chain.name, position: state.position, canary: chain.canary?.model === model.name,
     skipped: choice.skipped, estimated_tokens: estimateTokens(now, model.name), message_count: now.transcript.messages.length,
   });
   return { events, effect: { type: 'call_model', model } };

@@ -4,31 +4,33 @@
 import { wishesOf, type Wishes } from './command.ts';
 import { finishAnswer } from './decide-answer.ts';
 import { callModel } from './decide-call.ts';
+import { decideSettled } from './decide-settled.ts';
 import { chooseModel } from './choose-model.ts';
 import { boundedHistory } from './history.ts';
 import { lookAhead } from './codec.ts';
 import { resolved, unresolved } from './doubt.ts';
-import { closingResults, endRun, turnEnd, type EndOptions } from './ending.ts';
+import { closingResults, endRun, type EndOptions } from './ending.ts';
 import type { EventBody } from './events.ts';
 import { limitDue } from './limit-due.ts';
 import { longestWaitMs, park, pause } from './pausing.ts';
+import { answered, goOnWithCalls, questionsOf } from './questions.ts';
 import type { RunState } from './state.ts';
 import type { Decision, TurnClaimed } from './turn-input.ts';
 
 export function decideClaimed(state: RunState, input: TurnClaimed): Decision {
-  const wishes = wishesOf(input.commands);
-  const words = resolved(state, wishes.words);
+  const wishes = wishesOf(input.commands, questionsOf(state).length);
+  const words = [...resolved(state, wishes.words), ...answered(state, wishes.answers)];
   const told = lookAhead(state, words);
   const closing: EndOptions = { elapsed_s: 0, turn_open: state.turn_open, before: [...words, ...wishes.events, ...closingResults(told, input.begun)] };
   if (wishes.cancel) return endRun(state, 'interrupted', closing);
   if (input.lost !== undefined) return endRun(state, 'state_lost', closing);
   const woken = state.resumes_at !== null && input.wait_ms <= 0;
-  const resumes = wishes.resume || woken || (state.pause_reason === 'outcome' && words.length > 0 && told.pending.length === 0);
+  const resumes = wishes.resume || woken || isOver(told, words.length > 0);
   if (state.status === 'paused' && !resumes) return stayPaused(told, { wishes, words, wait_ms: input.wait_ms });
   if (input.deliveries > input.poison_limit) return endRun(state, 'poisoned', closing);
   if (input.nudges > input.nudge_limit) return endRun(state, 'infrastructure', closing);
 
-  const events: EventBody[] = [...words, ...unresolved(told.pending, input.begun), ...wishes.events];
+  const events: EventBody[] = [...words, ...unresolved(told.pending.filter((call) => call.kind === 'outcome'), input.begun), ...wishes.events];
   if (state.status !== 'running') {
     events.unshift({ type: 'state_change', old: state.status, new: 'running', reason: state.status === 'paused' ? 'resumed' : 'claimed' });
   }
@@ -43,6 +45,12 @@ export function decideClaimed(state: RunState, input: TurnClaimed): Decision {
     return behind(events, endRun(now, 'session_timeout', { ...closing, before }));
   }
   return behind(events, state.turn_open ? takeOver(now, input) : newTurn(now, input));
+}
+
+/** Whether what the run was paused for has come: the last word on a call in doubt, the end of the last run that is waited for. */
+function isOver({ pause_reason, pending }: RunState, spoken: boolean): boolean {
+  if (pause_reason === 'outcome') return spoken && !pending.some((call) => call.kind === 'outcome');
+  return pause_reason === 'children' && !pending.some((call) => call.kind === 'child_run');
 }
 
 /** A pause that a person asks for while the run waits for a word outlasts the word. */
@@ -61,8 +69,12 @@ function behind(events: readonly EventBody[], decision: Decision): Decision {
 function takeOver(state: RunState, input: TurnClaimed): Decision {
   const start: EventBody = { type: 'turn_start', attempt: state.attempt + 1, worker: input.worker };
   if (state.calls.length === 0) return ask(state, [...pinning(input), start], input);
-  if (state.calls.some((call) => !call.settled)) return { events: [start], effect: { type: 'settle_tool_calls' } };
-  return { events: [start, turnEnd(state, 0)], effect: { type: 'hand_over', delay_ms: 0 } };
+  if (state.calls.some((call) => !call.settled)) {
+    const decision = goOnWithCalls(state, [], 0);
+    return decision.effect.type === 'settle_tool_calls' ? { ...decision, events: [start] } : decision;
+  }
+  // What the results mean for the run is the same whoever brought them.
+  return behind([start], decideSettled(lookAhead(state, [start]), { type: 'tool_calls_settled', results: [], elapsed_s: 0, timed_out: null, commands: [] }));
 }
 
 function newTurn(state: RunState, input: TurnClaimed): Decision {

@@ -52,7 +52,7 @@ function behind(events: readonly EventBody[], decision: Decision): Decision {
   return { ...decision, events: [...events, ...decision.events] };
 }
 
-type Move = Pick<ErrorEvent, 'action' | 'site' | 'retry_in' | 'from_model' | 'to_model' | 'output_cap'> & { readonly waits_for?: 'quota' | 'models' };
+type Move = Pick<ErrorEvent, 'action' | 'site' | 'retry_in' | 'from_model' | 'to_model' | 'output_cap' | 'feature'> & { readonly waits_for?: 'quota' | 'models' };
 
 const fail: Move = { action: 'fail', site: null, retry_in: null };
 
@@ -110,6 +110,11 @@ function ownMove(state: RunState, input: ModelFailed): Move | null {
       if (!hasImages(state.transcript.messages)) return null;
       return { action: nextImageSide(state.image_side) === null ? 'remove_image' : 'shrink_image', site: 'image_too_large', retry_in: 0 };
     }
+    case 'feature_unsupported': {
+      const { feature } = input.failure;
+      const useful = feature !== undefined && !(state.dropped[modelName(state)] ?? []).includes(feature) && (feature !== 'images' || hasImages(state.transcript.messages));
+      return useful ? { action: 'drop_feature', site: null, retry_in: 0, feature } : null;
+    }
     default: return null;
   }
 }
@@ -146,7 +151,7 @@ function modelName(state: RunState): string {
 }
 
 /** Actions that change the request, or the model, do not use up the budget of consecutive errors; refusals for length do. */
-const free: readonly RecoveryAction[] = ['fallback', 'park', 'reask', 'continue_prompt', 'enlarge_output', 'shrink_image', 'remove_image'];
+const free: readonly RecoveryAction[] = ['fallback', 'park', 'reask', 'continue_prompt', 'enlarge_output', 'shrink_image', 'remove_image', 'drop_feature'];
 
 /** The cost of a reply that was kept stands on its own event. */
 function errorEvent(state: RunState, input: ModelFailed, move: Move, paid: boolean): EventBody {

@@ -2,14 +2,18 @@
  * The model has replied: with calls, with an answer, or with nothing that can be used.
  */
 import { parseAction } from './action.ts';
+import { plannedChildren, reserved } from './children.ts';
 import { wishesOf } from './command.ts';
 import { lookAhead } from './codec.ts';
 import { decideAnswer } from './decide-answer.ts';
 import { decideFailed } from './decide-failed.ts';
+import { decideSettled } from './decide-settled.ts';
 import { endRun, notStarted } from './ending.ts';
 import type { EventBody } from './events.ts';
 import { budgetDue } from './limit-due.ts';
 import { pause } from './pausing.ts';
+import { goOnWithCalls } from './questions.ts';
+import { imageTokens } from './request.ts';
 import { specOf, type RunState } from './state.ts';
 import { toolUses } from './tool-call.ts';
 import type { Decision, ModelReplied, ModelReply } from './turn-input.ts';
@@ -32,14 +36,22 @@ export function decideReplied(state: RunState, input: ModelReplied): Decision {
 
   const uses = events.filter((event) => event.type === 'tool_use');
   const budget = budgetDue(lookAhead(state, events));
-  const spent = state.tool_calls + uses.length > state.limits.tool_budget ? 'tool_budget' : budget;
+  const spent = state.tool_calls + uses.length + reserved(state).tool_calls > state.limits.tool_budget ? 'tool_budget' : budget;
   if (wishes.cancel || spent !== null) {
     const results = uses.map((use): EventBody => ({ type: 'tool_result', tool_name: use.tool_name, ...notStarted(use.tool_use_id) }));
     const before = [...events, ...results, ...wishes.events];
     return endRun(state, wishes.cancel || spent === null ? 'interrupted' : spent, { elapsed_s: input.elapsed_s, usage: reply.usage, before, turn_open: true });
   }
+  events.push(...plannedChildren(lookAhead(state, events), input.children ?? {}, lookAhead));
+  const now = lookAhead(state, events);
+  // Where nothing could be started nothing is left to be done.
+  if (now.calls.every((call) => call.settled)) {
+    const { commands, elapsed_s } = input;
+    const ended = decideSettled(now, { type: 'tool_calls_settled', results: [], timed_out: null, commands, elapsed_s });
+    return { ...ended, events: [...events, ...ended.events] };
+  }
   events.push(...wishes.events);
-  return wishes.pause ? pause(events, input.elapsed_s) : { events, effect: { type: 'settle_tool_calls' } };
+  return wishes.pause ? pause(events, input.elapsed_s) : goOnWithCalls(now, events, input.elapsed_s);
 }
 
 /** A reply that says nothing, that its limit cut, or that was made from half of the conversation is a failure with a name. */
@@ -70,8 +82,10 @@ const mostCalls = 512;
 function contextTruncated(state: RunState, reply: ModelReply): EventBody | null {
   const counted_tokens = reply.usage.input_tokens;
   const { estimated_tokens, model } = state;
-  const known = counted_tokens > 0 && estimated_tokens > 2000 && model !== null;
-  return known && counted_tokens < 0.35 * estimated_tokens ? { type: 'context_truncated', model, estimated_tokens, counted_tokens } : null;
+  if (model === null || counted_tokens === 0) return null;
+  // A small image costs next to nothing, so images prove nothing.
+  const certain = estimated_tokens - imageTokens(state, model);
+  return certain > 2000 && counted_tokens < 0.35 * certain ? { type: 'context_truncated', model, estimated_tokens, counted_tokens } : null;
 }
 
 /** Thinking, text, calls: in this order, the reply's cost on the first that carries it. */

@@ -21,7 +21,7 @@ function asks(state: RunState, tool_name: string): boolean {
 
 /** What the words come to: of each pending call the first, and the result that the model gets by it. */
 export function resolved(state: RunState, words: readonly OutcomeCommand[]): EventBody[] {
-  return state.pending.flatMap((call): EventBody[] => {
+  return state.pending.filter((call) => call.kind === 'outcome').flatMap((call): EventBody[] => {
     const word = words.find((each) => each.tool_use_id === call.tool_use_id);
     if (word === undefined) return [];
     const { tool_use_id, tool_name } = call;

@@ -1,10 +1,10 @@
 /**
  * The events with which a run ends, whatever the reason; and the duty that no call is left without its one result.
  */
+import { childOf } from './children.ts';
 import { lookAhead } from './codec.ts';
 import type { EventBody } from './events.ts';
-import type { Message } from './message.ts';
-import { modelRequest } from './request.ts';
+import { modelRequest, withoutCalls } from './request.ts';
 import { specOf, type RunState } from './state.ts';
 import { statusOfStopReason, type StopReason } from './stop-reason.ts';
 import type { Decision, SettledCall } from './turn-input.ts';
@@ -53,18 +53,11 @@ function summaryEffect(state: RunState, reason: StopReason): Decision['effect'] 
   const budgetRanOut = reason === 'token_budget' || reason === 'cost_budget' || reason === 'start_deadline';
   if (budgetRanOut || model === undefined || state.status !== 'running' || state.turn_number === 0) return null;
   const { messages } = modelRequest(state, model);
-  return { type: 'summarise', purpose: { type: 'limit', reason }, model, messages: [...messages.map(plain), { role: 'user', content: limitPrompt }], ...reserve };
+  return { type: 'summarise', purpose: { type: 'limit', reason }, model, messages: [...messages.map(withoutCalls), { role: 'user', content: limitPrompt }], ...reserve };
 }
 
 const limitPrompt = 'The limit of this run is reached, and no tool can be used any more. Say in a few sentences what was done and found, where it is '
   + 'stuck, and what is left to do.';
-
-/** A request without tools: what was called and answered is told as text. */
-function plain(message: Message): Message {
-  if (message.role === 'tool') return { role: 'user', content: `[Result of ${message.tool_name}: ${message.content}]` };
-  if (message.role !== 'assistant' || message.calls.length === 0) return message;
-  return { ...message, calls: [], text: `${message.text}\n[called ${message.calls.map((call) => `${call.tool_name} ${JSON.stringify(call.tool_input)}`).join(', ')}]`.trim() };
-}
 
 export function turnEnd(state: RunState, elapsed_s: number, usage?: Usage): EventBody {
   return { type: 'turn_end', duration: elapsed_s, usage: usage === undefined ? state.turn_usage : addUsage(state.turn_usage, usage) };
@@ -74,9 +67,14 @@ export function turnEnd(state: RunState, elapsed_s: number, usage?: Usage): Even
 export function closingResults(state: RunState, results: readonly SettledCall[]): EventBody[] {
   const now = new Map(results.map((result) => [result.tool_use_id, result]));
   return state.calls.filter((call) => !call.settled).map((call) => {
-    const result = now.get(call.tool_use_id) ?? notStarted(call.tool_use_id);
+    const result = now.get(call.tool_use_id) ?? (childOf(state, call.tool_use_id) === undefined ? notStarted(call.tool_use_id) : givenUp(call.tool_use_id));
     return { type: 'tool_result', tool_name: call.tool_name, ...result };
   });
+}
+
+/** A run was started, and nobody waits for its answer any more. */
+function givenUp(tool_use_id: string): SettledCall {
+  return { tool_use_id, content: 'The sub-agent was cancelled before it had given an answer.', is_error: true, duration: 0, outcome: 'cancelled' };
 }
 
 export function notStarted(tool_use_id: string): SettledCall {

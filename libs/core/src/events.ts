@@ -5,8 +5,9 @@
 import type { AgentSpec, HookDecision, ParallelClass, ToolDefinition } from './agent-spec.ts';
 import type { ErrorType } from './error-type.ts';
 import type { Limits } from './limits.ts';
-import type { Content, Message } from './message.ts';
+import type { Attachment, Content, Message } from './message.ts';
 import type { RecoveryAction, RecoverySite } from './recovery.ts';
+import type { DroppableFeature } from './request.ts';
 import type { EndStatus, PauseReason, RunStatus, StopReason } from './stop-reason.ts';
 import type { Usage } from './usage.ts';
 
@@ -63,14 +64,16 @@ export interface StateChange {
   readonly pending?: readonly PendingCall[];
 }
 
-/** A call that waits for a person. */
+/** A call that waits: for a person's word on how it went (`outcome`), for a person's answer (`input`), for another run (`child_run`). */
 export interface PendingCall {
-  readonly kind: 'outcome';
+  readonly kind: 'outcome' | 'input' | 'child_run';
   readonly tool_use_id: string;
   readonly tool_name: string;
   readonly tool_input: Readonly<Record<string, unknown>>;
   /** ISO 8601; null waits for ever. */
   readonly expires_at: string | null;
+  /** Of `child_run`. */
+  readonly child_run_id?: string;
 }
 
 /** What a person says of a call in doubt. */
@@ -141,6 +144,8 @@ export interface ToolResult {
   readonly truncated_bytes?: number;
   /** sha256 of the whole observation in the archive. */
   readonly blob?: string;
+  /** In the archive, too; the model is shown those that are images, if it takes any. The content says of each what it is. */
+  readonly attachments?: readonly Attachment[];
   readonly outcome?: UnusualOutcome;
 }
 
@@ -173,6 +178,8 @@ export interface ErrorEvent {
   readonly consecutive_errors: number;
   /** Of `clamp_output`: the most tokens that this model is asked for from now on. */
   readonly output_cap?: number;
+  /** Of `drop_feature`: what this model is asked without from now on. */
+  readonly feature?: DroppableFeature;
   readonly usage?: Usage;
 }
 
@@ -230,13 +237,30 @@ export interface Check { readonly name: string; readonly ok: boolean; readonly d
 export interface FinalResponse { readonly type: 'final_response'; readonly text: string; readonly output?: unknown; readonly checks?: readonly Check[] }
 /** `duration` in seconds. */
 export interface TurnEnd { readonly type: 'turn_end'; readonly duration: number; readonly usage: Usage }
+/** What a sub-agent may use: its own limits, or what the run that starts it has left. */
+export type ChildLimits = Pick<Limits, 'tool_budget' | 'max_total_tokens' | 'max_cost_usd' | 'max_depth'>;
+
+/** A sub-agent is started by a call (`queued`: it exists from now on), or has ended. */
+export interface ChildRunEvent {
+  readonly type: 'child_run';
+  readonly child_run_id: string;
+  readonly tool_use_id: string;
+  readonly agent: string;
+  readonly status: 'queued' | EndStatus;
+  /** Of a start: what is reserved for it until it ends. */
+  readonly limits?: ChildLimits;
+  /** Of an end: what it and its own sub-agents have used, which counts as the run's own from now on. */
+  readonly usage?: Usage;
+  readonly tool_calls?: number;
+}
+
 /** Always the last event. */
 export interface RunEnd { readonly type: 'run_end'; readonly status: EndStatus; readonly stop_reason: StopReason }
 
 export type EventBody =
   | RunCreated | UserMessage | StateChange | TurnStart | ModelRequested | AssistantText | AssistantThinking | ToolUse
   | ToolResult | MaxIterations | ToolsChanged | ErrorEvent | Steered | FinalResponse | TurnEnd | RunEnd
-  | ValidationFailed | Compaction | HistoryRepaired | ContextTruncated | ImageRemoved | HookSpoke | RunUpdated | SessionHistory | OutcomeResolved;
+  | ValidationFailed | Compaction | HistoryRepaired | ContextTruncated | ImageRemoved | HookSpoke | RunUpdated | SessionHistory | OutcomeResolved | ChildRunEvent;
 
 export type EventType = EventBody['type'];
 export type RunEvent = EventBody & Envelope;
@@ -245,5 +269,5 @@ export type RunEvent = EventBody & Envelope;
 export const eventTypes = Object.keys({
   run_created: 1, user_message: 1, state_change: 1, turn_start: 1, model_request: 1, assistant_text: 1, assistant_thinking: 1,
   tool_use: 1, tool_result: 1, max_iterations: 1, tools_changed: 1, error: 1, steer: 1, final_response: 1, turn_end: 1, run_end: 1,
-  validation_error: 1, compaction: 1, history_repaired: 1, context_truncated: 1, image_removed: 1, stop_hook: 1, run_updated: 1, session_history: 1, outcome_resolved: 1,
+  validation_error: 1, compaction: 1, history_repaired: 1, context_truncated: 1, image_removed: 1, stop_hook: 1, run_updated: 1, session_history: 1, outcome_resolved: 1, child_run: 1,
 } satisfies Record<EventType, 1>) as EventType[];

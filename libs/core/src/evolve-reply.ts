@@ -5,7 +5,8 @@ import { InvariantBroken } from './assert-never.ts';
 import { joinPieces } from './continuation.ts';
 import type { ToolResult, ToolUse } from './events.ts';
 import { callFingerprint, errorFingerprint, rememberedCalls, repetitions } from './fingerprint.ts';
-import type { KeptMessage } from './message.ts';
+import { isImage } from './images.ts';
+import type { KeptMessage, ToolImage } from './message.ts';
 import { rememberError, type OpenCall, type RunState } from './state.ts';
 import { append } from './transcript.ts';
 
@@ -57,13 +58,19 @@ export function settled(state: RunState, event: ToolResult & { seq: number }): P
   const index = state.calls.findIndex((call) => call.tool_use_id === event.tool_use_id);
   const call = state.calls[index];
   if (call === undefined || call.settled) throw new InvariantBroken(`result for ${event.tool_use_id}, which is not open`);
-  const calls = state.calls.with(index, { ...call, settled: true, waiting_result: { seq: event.seq, content: event.content, is_error: event.is_error } });
+  const calls = state.calls.with(index, { ...call, settled: true, waiting_result: { seq: event.seq, content: event.content, is_error: event.is_error, ...imagesOf(event) } });
   const happened = event.outcome !== 'not_started' && event.outcome !== 'cancelled' && call.invalid === null;
   const failure = event.is_error && event.outcome === undefined && call.invalid === null && !isPolling(state, call.tool_name);
   return {
     ...intoTranscript(state, calls), ...(happened ? { consecutive_errors: 0 } : {}),
-    ...(failure ? { error_prints: rememberError(state, errorFingerprint(`tool ${call.tool_name}`, event.content)) } : {}),
+    ...(failure ? { tool_errors: state.tool_errors + 1, error_prints: rememberError(state, errorFingerprint(`tool ${call.tool_name}`, event.content)) } : {}),
   };
+}
+
+/** What a model may look at; the rest is only named. */
+function imagesOf({ attachments = [] }: ToolResult): { readonly images?: readonly ToolImage[] } {
+  const images = attachments.filter((each) => isImage(each));
+  return images.length === 0 ? {} : { images };
 }
 
 /** Moves results whose earlier siblings are all settled to the transcript; what people said follows the last result. */

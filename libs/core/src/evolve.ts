@@ -7,7 +7,7 @@
  * Increments (`assistant_text`, not final) change nothing but `last_seq`, `last_ts` and `epoch`.
  */
 import { assertNever, InvariantBroken } from './assert-never.ts';
-import type { ErrorEvent, HookSpoke, RunCreated, RunEvent, RunUpdated, SessionHistory, StateChange, TurnEnd, ValidationFailed } from './events.ts';
+import type { ChildRunEvent, ErrorEvent, HookSpoke, RunCreated, RunEvent, RunUpdated, SessionHistory, StateChange, TurnEnd, ValidationFailed } from './events.ts';
 import { called, replied, settled } from './evolve-reply.ts';
 import { errorFingerprint } from './fingerprint.ts';
 import { isEnded, mayMove, type PauseReason } from './stop-reason.ts';
@@ -40,7 +40,7 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
     case 'turn_start': return { turn_number: event.attempt === 1 ? state.turn_number + 1 : state.turn_number, attempt: event.attempt, turn_open: true };
     case 'model_request': return {
       model: event.model, position: event.position, model_errors: event.position === state.position ? state.model_errors : 0, tried: state.tried.includes(event.position) ? state.tried : [...state.tried, event.position],
-      estimated_tokens: event.estimated_tokens, compact_next: null };
+      estimated_tokens: event.estimated_tokens, compact_next: null, left_first_model: state.left_first_model || event.position > 0 };
     case 'assistant_text': return event.is_final ? { ...replied(state, event.seq, { text: event.content }), ...spent(state, event.usage) } : {};
     case 'assistant_thinking': return replied(state, event.seq, { thinking: event.content, provider_data: event.provider_data ?? null });
     case 'tool_use': return { ...called(state, event), ...spent(state, event.usage) };
@@ -57,6 +57,7 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
       ...edited(state, event), recoveries: counted(state, event.site), compact_next: null, ...(event.usage === undefined ? {} : { turn_usage: addUsage(state.turn_usage, event.usage) }) };
     case 'history_repaired': return edited(state, event);
     case 'image_removed': return edited(state, event);
+    case 'child_run': return childChanged(state, event);
     case 'session_history': return withHistory(state, event);
     case 'context_truncated': case 'outcome_resolved': return {};
     case 'run_updated': return updated(state, event);
@@ -106,6 +107,18 @@ function turnEnded(state: RunState, event: TurnEnd): Partial<RunState> {
   };
 }
 
+function childChanged(state: RunState, event: ChildRunEvent): Partial<RunState> {
+  const { child_run_id, tool_use_id, agent, status, limits, usage = noUsage, tool_calls = 0 } = event;
+  const index = state.children.findIndex((child) => child.child_run_id === child_run_id);
+  const child = state.children[index];
+  if (status === 'queued') {
+    if (child !== undefined || limits === undefined) throw new InvariantBroken(`child ${child_run_id} is started twice, or without limits`);
+    return { children: [...state.children, { child_run_id, tool_use_id, agent, status, limits }] };
+  }
+  if (child?.status !== 'queued') throw new InvariantBroken(`child ${child_run_id} ends, and is not there or has ended`);
+  return { children: state.children.with(index, { ...child, status }), usage: addUsage(state.usage, usage), tool_calls: state.tool_calls + tool_calls };
+}
+
 /** Earlier messages have no event in this log: they are named by negative numbers, in order. */
 function withHistory(state: RunState, event: SessionHistory): Partial<RunState> {
   const earlier = event.messages.map((message, index) => ({ ...message, seq: index - event.messages.length }));
@@ -135,6 +148,7 @@ function failed(state: RunState, event: ErrorEvent & { seq: number }): Partial<R
   const sameModel = event.action === 'backoff' || event.action === 'fail';
   return {
     consecutive_errors: event.consecutive_errors,
+    errors_by_type: { ...state.errors_by_type, [event.error_type]: (state.errors_by_type[event.error_type] ?? 0) + 1 },
     model_errors: anew.includes(event.action) ? 0 : state.model_errors + (sameModel ? 1 : 0),
     recoveries: event.site === null ? state.recoveries : counted(state, event.site),
     turn_usage: event.usage === undefined ? state.turn_usage : addUsage(state.turn_usage, asWaste(event.usage)),
@@ -158,6 +172,7 @@ function recovered(state: RunState, event: ErrorEvent & { seq: number }): Partia
       continuations: state.continuations + 1 };
     case 'shrink_image': return { image_side: nextImageSide(state.image_side) };
     case 'clamp_output': return event.output_cap === undefined ? {} : { output_caps: { ...state.output_caps, [event.model]: event.output_cap } };
+    case 'drop_feature': return event.feature === undefined ? {} : { dropped: { ...state.dropped, [event.model]: [...state.dropped[event.model] ?? [], event.feature] } };
     case 'enlarge_output': return { output_room: state.output_room * 2, continuations: state.continuations + 1 };
     case 'reactive_compact': return { compact_next: 'reactive', reactive_tried: true };
     case 'aggressive_snip': return { compact_next: 'aggressive', reactive_tried: false };

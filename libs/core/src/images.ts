@@ -2,7 +2,7 @@
  * Images that a model refuses for their size: sent smaller, then smaller again, then taken out with a note in their place.
  */
 import type { TranscriptEdit } from './events.ts';
-import type { KeptMessage } from './message.ts';
+import type { Attachment, KeptMessage, Message } from './message.ts';
 
 /** Pixels of the longer side; what most models look at anyway, then half of it. */
 const sides = [1568, 768] as const;
@@ -12,19 +12,35 @@ export function nextImageSide(now: number | null): number | null {
   return sides.find((side) => now === null || side < now) ?? null;
 }
 
-export function hasImages(messages: readonly KeptMessage[]): boolean {
-  return messages.some((message) => message.role === 'user' && typeof message.content !== 'string' && message.content.some((part) => part.type === 'image'));
+/** The kinds that every provider with images takes. */
+const imageTypes: readonly string[] = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
+
+export function isImage({ media_type }: Pick<Attachment, 'media_type'>): boolean {
+  return imageTypes.includes(media_type);
+}
+
+/** Bytes of each image of a message, roughly. */
+function imageSizes(message: Message): readonly number[] {
+  if (message.role === 'tool') return (message.images ?? []).map((image) => image.bytes);
+  if (message.role !== 'user' || typeof message.content === 'string') return [];
+  return message.content.flatMap((part) => part.type === 'image' ? [part.data.length * 3 / 4] : []);
+}
+
+export function hasImages(messages: readonly Message[]): boolean {
+  return messages.some((message) => imageSizes(message).length > 0);
+}
+
+/** What stands for a message once its images are gone. */
+export function withoutImages(message: Message, note: string): string {
+  if (message.role === 'assistant') return message.text;
+  if (typeof message.content !== 'string') return message.content.map((part) => part.type === 'text' ? part.text : note).join('\n');
+  return `${message.content}\n${note}`;
 }
 
 /** Takes out the largest image, or every one of the message that holds it: an edit names messages. */
 export function withoutLargestImage(messages: readonly KeptMessage[]): TranscriptEdit {
-  let largest: { message: KeptMessage & { role: 'user' }; bytes: number } | null = null;
-  for (const message of messages) {
-    if (message.role !== 'user' || typeof message.content === 'string') continue;
-    const bytes = Math.max(0, ...message.content.map((part) => part.type === 'image' ? part.data.length : 0));
-    if (bytes > (largest?.bytes ?? 0)) largest = { message, bytes };
-  }
-  if (largest === null || typeof largest.message.content === 'string') return { removed: [], replaced: [] };
-  const by = largest.message.content.map((part) => part.type === 'text' ? part.text : '[An image was taken out: the model refused it for its size.]').join('\n');
-  return { removed: [], replaced: [{ seq: largest.message.seq, by }] };
+  const sizes = messages.map((message) => Math.max(0, ...imageSizes(message)));
+  const largest = messages[sizes.indexOf(Math.max(0, ...sizes))];
+  if (largest === undefined || !hasImages([largest])) return { removed: [], replaced: [] };
+  return { removed: [], replaced: [{ seq: largest.seq, by: withoutImages(largest, '[An image was taken out: the model refused it for its size.]') }] };
 }

@@ -2,6 +2,7 @@
  * Which limit of the host a run has reached. Of several the first counts, in the order of the contract: limits before repeated
  * errors.
  */
+import { reserved } from './children.ts';
 import type { RunState } from './state.ts';
 import type { StopReason } from './stop-reason.ts';
 import { addUsage } from './usage.ts';
@@ -15,12 +16,13 @@ export function limitDue(state: RunState): StopReason | null {
   return budgetDue(state) ?? (sameErrorDue(state) ? 'same_error' : null);
 }
 
-/** Tokens and money; checked before tools are run, too. */
+/** Tokens and money, with what is reserved for sub-agents; checked before tools are run, too. */
 export function budgetDue(state: RunState): StopReason | null {
   const { max_total_tokens, max_cost_usd } = state.limits;
   const used = addUsage(state.usage, state.turn_usage);
-  if (max_total_tokens !== null && used.input_tokens + used.output_tokens + used.wasted_tokens >= max_total_tokens) return 'token_budget';
-  if (max_cost_usd !== null && used.cost_usd >= max_cost_usd) return 'cost_budget';
+  const held = reserved(state);
+  if (max_total_tokens !== null && used.input_tokens + used.output_tokens + used.wasted_tokens + held.tokens >= max_total_tokens) return 'token_budget';
+  if (max_cost_usd !== null && used.cost_usd + held.cost_usd >= max_cost_usd) return 'cost_budget';
   return null;
 }
 

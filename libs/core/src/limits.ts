@@ -36,10 +36,14 @@ export interface Limits {
   readonly loop_limit: number;
   /** Compaction begins at this part of the context window, 0 to 1. */
   readonly compact_at: number;
-  /** Input, output and wasted tokens of the run; null = no limit. */
+  /** Input, output and wasted tokens of the run and its sub-agents; null = no limit. */
   readonly max_total_tokens: number | null;
-  /** US dollars; null = no limit. */
+  /** US dollars, of the run and its sub-agents; null = no limit. */
   readonly max_cost_usd: number | null;
+  /** Levels of sub-agents below the run; 0 = it may start none. */
+  readonly max_depth: number;
+  /** Sub-agents that the run may start, over its whole life. */
+  readonly max_children: number;
 }
 
 export type LimitName = keyof Limits;
@@ -50,13 +54,10 @@ export const defaultLimits: Limits = {
   max_turns: 50, tool_budget: 200, max_reasks: 2, invalid_call_limit: 5, max_consecutive_errors: 3,
   turn_timeout_s: 180, session_timeout_s: 600, max_observation_bytes: 32_768,
   max_retries: 3, max_continuations: 4, max_extra_turns: 3, same_error_limit: 5, loop_limit: 4, compact_at: 0.8,
-  max_total_tokens: null, max_cost_usd: null,
+  max_total_tokens: null, max_cost_usd: null, max_depth: 3, max_children: 10,
 };
 
 export const limitNames = Object.keys(defaultLimits) as LimitName[];
-
-/** Limits of the contract that a later release enforces. They are refused, never accepted and ignored. */
-export const limitsNotSupported = ['max_depth', 'max_children'] as const;
 
 /** What an agent allows for one limit. */
 export interface LimitRange<Value = number, Max = Value> { readonly default: Value; readonly max: Max }
@@ -82,7 +83,8 @@ export type LimitsOutcome =
 export function limitsOfRun(agent: AgentLimits, asked: Partial<Limits>): LimitsOutcome {
   const limits: Record<LimitName, Limits[LimitName]> = { ...defaultLimits };
   for (const name of limitNames) {
-    const { default: usual, max } = agent[name];
+    // A spec that was pinned before there was this limit does not have it.
+    const { default: usual, max } = (agent as Partial<AgentLimits>)[name] ?? { default: defaultLimits[name], max: mostOf(defaultLimits[name]) };
     const wanted = asked[name];
     if (wanted !== undefined && max !== null && mostOf(wanted) > max) return { type: 'above_maximum', limit: name, max };
     limits[name] = wanted === undefined ? usual : wanted;

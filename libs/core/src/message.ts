@@ -25,12 +25,23 @@ export interface AssistantMessage {
   readonly model: string;
 }
 
+/** What a tool gave beside its text, kept in the run's folder of the archive. */
+export interface Attachment {
+  /** sha256. */
+  readonly blob: string;
+  readonly media_type: string;
+  readonly bytes: number;
+}
+
+/** An attachment that a model may look at. `data`, base64, is there only in a request, put in when it is sent. */
+export type ToolImage = Attachment & { readonly data?: string };
+
 export type Message =
   | { readonly role: 'user'; readonly content: Content }
   /** Said by the host, not by a person. Providers render it as a user message. */
   | { readonly role: 'host'; readonly note: HostNote; readonly content: string }
   | AssistantMessage
-  | { readonly role: 'tool'; readonly tool_use_id: string; readonly tool_name: string; readonly content: string; readonly is_error: boolean };
+  | { readonly role: 'tool'; readonly tool_use_id: string; readonly tool_name: string; readonly content: string; readonly is_error: boolean; readonly images?: readonly ToolImage[] };
 
 /** Append-only within a generation; compaction starts a new one. */
 export interface Transcript {

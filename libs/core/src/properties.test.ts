@@ -4,6 +4,8 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { ToolDefinition } from './agent-spec.ts';
+import { awaitsAnswer, childOf, isSpawn, reserved, tellings } from './children.ts';
 import { stamp, restoreState, stateChanges } from './codec.ts';
 import type { Command } from './command.ts';
 import { decide } from './decide.ts';
@@ -11,9 +13,11 @@ import { errorTypes } from './error-type.ts';
 import type { EventBody, RunEvent } from './events.ts';
 import { evolve, fold } from './evolve.ts';
 import { defaultLimits, limitNames, type AgentLimits } from './limits.ts';
+import { runnableCalls } from './questions.ts';
 import { modelRequest } from './request.ts';
 import { initialState, specOf, type RunState } from './state.ts';
 import { isEnded } from './stop-reason.ts';
+import { toolUses } from './tool-call.ts';
 import { noJudgement, type Decision, type ReplyCall, type TurnInput } from './turn-input.ts';
 import { noUsage } from './usage.ts';
 
@@ -31,8 +35,10 @@ const created: EventBody = {
     limits: Object.fromEntries(limitNames.map((name) => [name, range(defaultLimits[name])])) as unknown as AgentLimits,
   },
 };
-const tools = ['look', 'write'].map((name) => ({
-  name, wire_name: name, description: '', input_schema: {}, effect: 'once' as const, parallel: name === 'look' ? 'parallel' as const : 'serial' as const, timeout_ms: 1, hash: name, on_unknown: 'ask' as const }));
+const builtin = (name: string, more: Partial<ToolDefinition>): ToolDefinition =>
+  ({ name, wire_name: name, description: '', input_schema: {}, effect: 'idempotent', parallel: 'parallel', timeout_ms: 1, hash: name, ...more });
+const tools: ToolDefinition[] = [builtin('spawn', { builtin: 'spawn_agent' }), builtin('ask', { builtin: 'ask_user', parallel: 'serial' }), ...['look', 'write'].map((name) => ({
+  name, wire_name: name, description: '', input_schema: {}, effect: 'once' as const, parallel: name === 'look' ? 'parallel' as const : 'serial' as const, timeout_ms: 1, hash: name, on_unknown: 'ask' as const }))];
 
 /** Null, but for one time in `of`. */
 function seldom<T>(of: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | null> {
@@ -41,14 +47,16 @@ function seldom<T>(of: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | nul
 
 const text = fc.oneof(fc.constant(''), fc.constant(' \n'), fc.string(), fc.constant('half \ud83c'), fc.string({ unit: 'binary' }));
 const call: fc.Arbitrary<ReplyCall> = fc.record({
-  provider_id: fc.option(fc.oneof(fc.constantFrom('x', 'call_t1_0', 'a.b:0', ''), fc.string())), name: fc.oneof(fc.constantFrom('look', 'write', 'ghost'), text),
-  input: fc.dictionary(text, fc.oneof(text, fc.integer())), problem: seldom(8, fc.constant('bad')),
+  provider_id: fc.option(fc.oneof(fc.constantFrom('x', 'call_t1_0', 'a.b:0', ''), fc.string())), name: fc.oneof(fc.constantFrom('look', 'write', 'ghost', 'spawn', 'spawn', 'ask'), text),
+  input: fc.oneof(fc.dictionary(text, fc.oneof(text, fc.integer())), fc.record({ agent: fc.constant('helper'), input: text, wait: fc.boolean() })), problem: seldom(8, fc.constant('bad')),
 });
 const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ type: 'cancel' as const }) }, { weight: 3, arbitrary: fc.constant({ type: 'pause' as const }) },
   { weight: 3, arbitrary: text.map((words) => ({ type: 'steer' as const, text: words })) },
   { weight: 4, arbitrary: fc.record({ id: fc.constantFrom('x', 'call_t1_0', 'call_t2_0'), happened: fc.boolean(), content: text })
     .map(({ id, happened, content }) => ({ type: 'outcome' as const, tool_use_id: id, outcome: happened ? 'happened' as const : 'did_not_happen' as const, content, by: 'p' })) },
+  { weight: 6, arbitrary: fc.record({ child: fc.nat(5), status: fc.constantFrom('completed' as const, 'failed' as const, 'cancelled' as const), calls: fc.nat(12), text })
+    .map(({ child, status, calls, text: said }) => ({ type: 'child_ended' as const, child_run_id: String(child), status, stop_reason: 'answered' as const, text: said, usage: { ...noUsage, input_tokens: 7 }, tool_calls: calls })) },
   { weight: 6, arbitrary: seldom(2, text).map((input) => ({ type: 'resume' as const, ...(input === null ? {} : { input }) })) });
 
 /** One thing that happens; what does not fit the moment is skipped. */
@@ -64,7 +72,7 @@ const happening = fc.record({
   away: fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: fc.uniqueArray(fc.record({
     model: fc.constantFrom('m1', 'm2'), why: fc.constantFrom('breaker_open' as const, 'credential_benched' as const, 'model_benched' as const),
     wait: fc.option(fc.integer({ min: 0, max: 5000 }).map((seconds) => ({ until_s: 1000 + seconds, wait_ms: seconds * 1000 }))) }), { selector: ({ model: name }) => name }) }),
-  waits: fc.record({ room_ms: fc.constantFrom(0, 0, 0, 500, 90_000), wait_ms: fc.constantFrom(0, 0, 0, 700), retry_after_s: fc.constantFrom(null, null, 5, 3600), other_key: fc.boolean() }),
+  waits: fc.record({ room_ms: fc.constantFrom(0, 0, 0, 500, 90_000), wait_ms: fc.constantFrom(0, 0, 0, 700), retry_after_s: fc.constantFrom(null, null, 5, 3600), other_key: fc.boolean(), feature: fc.constantFrom(null, 'images' as const, 'stream_options' as const) }),
   timedOut: seldom(30, fc.constantFrom('turn_timeout' as const, 'session_timeout' as const)),
 });
 type Happening = typeof happening extends fc.Arbitrary<infer T> ? T : never;
@@ -91,12 +99,39 @@ function play(course: readonly Happening[]): RunEvent[] {
     if (now.crash) decision = null;
     if (decision === null) epoch++;
     const input: TurnInput = decision === null ? claimed(state, now) : answer(state, decision, now);
-    decision = decide(state, { ...input, commands: now.commanded ? now.commands : [] } as TurnInput);
+    const before = state;
+    decision = decide(state, { ...input, commands: now.commanded ? now.commands.map((each) => addressed(before, each)) : [] } as TurnInput);
     append(decision.events);
     checkEffect(state, decision);
+    checkChildren(before, state);
     if (!['call_model', 'settle_tool_calls', 'summarise'].includes(decision.effect.type)) decision = null;
   }
   return log;
+}
+
+/** A word of a child is about one that there is, within what it was given; or about nobody. */
+function addressed(state: RunState, told: Command): Command {
+  const child = told.type === 'child_ended' ? state.children[Number(told.child_run_id)] : undefined;
+  return told.type !== 'child_ended' || child === undefined ? told : { ...told, child_run_id: child.child_run_id, tool_calls: Math.min(told.tool_calls, child.limits.tool_budget) };
+}
+
+/** What is used and what is reserved never go beyond the limit, and whoever ends leaves nobody waiting. */
+function checkChildren(before: RunState, state: RunState): void {
+  const told = tellings(before, state);
+  const live = state.children.filter((child) => child.status === 'queued');
+  if (isEnded(state.status)) {
+    if (state.status === 'cancelled') expect(told.map((each) => each.run_id)).toEqual(live.map((child) => child.child_run_id));
+    return;
+  }
+  // A batch that does not fit is in the log, and not carried out.
+  if (state.children.length > before.children.length) expect(state.tool_calls + reserved(state).tool_calls).toBeLessThanOrEqual(state.limits.tool_budget);
+  expect(state.children.length).toBeLessThanOrEqual(state.limits.max_children);
+  if (state.pause_reason === 'requested' && before.pause_reason !== 'requested') expect(told.map((each) => each.command.type)).toEqual(live.map(() => 'pause'));
+  for (const { kind, tool_use_id, child_run_id } of state.pending) {
+    expect(state.calls.find((each) => each.tool_use_id === tool_use_id)?.settled).toBe(false);
+    if (kind === 'child_run') expect(live.some((child) => child.child_run_id === child_run_id)).toBe(true);
+  }
+  if (state.pause_reason === 'children' || state.pause_reason === 'input') expect(state.pending).not.toEqual([]);
 }
 
 function claimed(state: RunState, now: Happening): TurnInput {
@@ -107,25 +142,35 @@ function claimed(state: RunState, now: Happening): TurnInput {
 }
 
 function results(state: RunState, now: Happening) {
-  return state.calls.filter((each) => !each.settled).filter((_, index) => now.settled[index] ?? false)
+  return carriedOut(state, now).filter((each) => childOf(state, each.tool_use_id) === undefined || (isSpawn(state, each) && !awaitsAnswer(each)))
     .map((each) => ({ tool_use_id: each.tool_use_id, content: now.content.toWellFormed(), is_error: false, duration: 0, ...(now.unknown ? { outcome: 'unknown' as const } : {}) }));
+}
+
+function carriedOut(state: RunState, now: Happening) {
+  return runnableCalls(state).filter((_, index) => now.settled[index] ?? false);
+}
+
+/** The starts among what was carried out: each is under way. */
+function awaitedOf(state: RunState, now: Happening): string[] {
+  return carriedOut(state, now).filter((each) => childOf(state, each.tool_use_id) !== undefined && awaitsAnswer(each)).map((each) => each.tool_use_id);
 }
 
 function answer(state: RunState, decision: Decision, now: Happening): TurnInput {
   if (decision.effect.type === 'summarise') return { type: 'summarised', unavailable: now.away, now_s: 1000, purpose: decision.effect.purpose, text: now.crash ? null : now.content, usage: null, elapsed_s: 1, commands: [] };
-  if (decision.effect.type === 'settle_tool_calls') return { type: 'tool_calls_settled', results: results(state, now), elapsed_s: 1, timed_out: now.timedOut, commands: [] };
+  if (decision.effect.type === 'settle_tool_calls') return { type: 'tool_calls_settled', results: results(state, now), awaited: awaitedOf(state, now), elapsed_s: 1, timed_out: now.timedOut, commands: [] };
   if (now.fails !== null || now.timedOut !== null) {
-    const failure = { error_type: now.fails ?? 'timeout', detail: now.content, retry_after_s: now.waits.retry_after_s, other_key: now.waits.other_key, partial_text: now.reply.text, usage: noUsage };
+    const failure = { error_type: now.fails ?? 'timeout', detail: now.content, retry_after_s: now.waits.retry_after_s, other_key: now.waits.other_key, ...(now.waits.feature === null ? {} : { feature: now.waits.feature }), partial_text: now.reply.text, usage: noUsage };
     return { type: 'model_failed', unavailable: now.away, now_s: 1000, failure, elapsed_s: 1, timed_out: now.timedOut, jitter: 0.5, commands: [] };
   }
   const reply = { ...now.reply, provider_data: now.reply.thinking.length > 3 ? { signature: now.reply.thinking.length } : null, finish: now.reply.length ? 'length' as const : 'stop' as const, finish_raw: 'x', usage: noUsage };
-  return { type: 'model_replied', unavailable: now.away, now_s: 1000, reply, judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] };
+  const children = Object.fromEntries(toolUses(state, reply.calls).map(({ tool_use_id }) => [tool_use_id, { child_run_id: `run_${tool_use_id}`, limits: defaultLimits }]));
+  return { type: 'model_replied', children, unavailable: now.away, now_s: 1000, reply, judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] };
 }
 
 function checkEffect(state: RunState, { effect }: Decision): void {
   if (effect.type === 'end_run') expect(state.ended_at).not.toBeNull();
   if (effect.type === 'pause') expect([state.status, state.resumes_at !== null]).toEqual(['paused', effect.delay_ms !== undefined]);
-  if (effect.type === 'settle_tool_calls') expect(state.calls.some((each) => !each.settled)).toBe(true);
+  if (effect.type === 'settle_tool_calls') expect(runnableCalls(state)).not.toEqual([]);
   if (effect.type === 'call_model') checkRequest(state);
 }
 
@@ -150,11 +195,13 @@ function checkRequest(state: RunState): void {
 describe('on any course of a run', () => {
   test('the invariants hold, and the log folds the same from any prefix and from any snapshot', () => {
     let deepest = 0;
+    const met = new Set<string>();
     fc.assert(fc.property(fc.array(happening, { maxLength: 60, size: 'max' }), fc.nat(), (course, cut) => {
       const log = play(course);
       const start: RunState = { ...initialState, run_id: 'run_x' };
       const whole = fold(start, log);
       deepest = Math.max(deepest, whole.turn_number);
+      for (const event of log) if (event.type === 'child_run' || event.type === 'state_change') met.add(event.type === 'child_run' ? event.status : event.reason);
       const prefix = fold(start, log.slice(0, cut % (log.length + 1)));
       expect(fold(prefix, log.slice(cut % (log.length + 1)))).toEqual(whole);
 
@@ -170,5 +217,6 @@ describe('on any course of a run', () => {
     }), { numRuns: runs });
     // Courses that all end at once would show nothing.
     expect(deepest).toBeGreaterThan(4);
+    for (const reason of ['queued', 'completed', 'children', 'input', 'outcome']) expect(met).toContain(reason);
   }, 120_000 + runs * 5);
 });

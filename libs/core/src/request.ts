@@ -6,9 +6,14 @@
  */
 import { actionPrompt } from './action.ts';
 import type { ModelSpec, ToolDefinition } from './agent-spec.ts';
+import { withoutImages } from './images.ts';
 import type { Message } from './message.ts';
 import { specOf, type RunState } from './state.ts';
 import { utf8Length } from './well-formed.ts';
+
+/** What a request can be sent without: pictures (notes stand in their places), and the wish to be told the usage while streaming. */
+export const droppableFeatures = ['images', 'stream_options'] as const;
+export type DroppableFeature = (typeof droppableFeatures)[number];
 
 export interface ModelRequest {
   /** Its `max_output_tokens` is what this request asks for. */
@@ -19,16 +24,19 @@ export interface ModelRequest {
   readonly tools: readonly ToolDefinition[];
   /** Pixels of an image's longer side at most; null or absent = as it is. */
   readonly image_side?: number | null;
+  /** What this model has refused before. */
+  readonly without?: readonly DroppableFeature[];
 }
 
 export function modelRequest(state: RunState, model: ModelSpec): ModelRequest {
   const { protocol } = specOf(state);
   const messages = sendable(state.transcript.messages);
+  const without = state.dropped[model.name] ?? [];
   return {
-    model: { ...model, max_output_tokens: outputLimit(state, model) }, system: systemText(state),
-    messages: protocol === 'json_action' ? messages.map(asText) : messages,
+    model: { ...model, max_output_tokens: outputLimit(state, model), supports_images: model.supports_images && !without.includes('images') }, system: systemText(state),
+    messages: protocol === 'json_action' ? messages.map(asText) : model.supports_tools ? messages : messages.map(withoutCalls),
     tools: protocol === 'native' && model.supports_tools ? state.tools ?? [] : [],
-    image_side: state.image_side,
+    image_side: state.image_side, ...(without.length === 0 ? {} : { without }),
   };
 }
 
@@ -52,7 +60,19 @@ function asText(message: Message): Message {
     return { ...message, text: message.text.trim() === '' ? said : message.text, calls: [] };
   }
   if (message.role !== 'tool') return message;
-  return { role: 'host', note: 'action_result', content: `Result of ${message.tool_name}: ${message.is_error ? 'ERROR: ' : ''}${message.content}` };
+  return { role: 'host', note: 'action_result', content: `Result of ${message.tool_name}: ${message.is_error ? 'ERROR: ' : ''}${saidOf(message)}` };
+}
+
+/** A result told as text has no images. */
+function saidOf(message: Extract<Message, { role: 'tool' }>): string {
+  return message.images === undefined ? message.content : withoutImages(message, '[Its images are not shown.]');
+}
+
+/** For a request without tools: what was called and answered is told as text. */
+export function withoutCalls(message: Message): Message {
+  if (message.role === 'tool') return { role: 'user', content: `[Result of ${message.tool_name}: ${saidOf(message)}]` };
+  if (message.role !== 'assistant' || message.calls.length === 0) return message;
+  return { ...message, calls: [], text: `${message.text}\n[called ${message.calls.map((call) => `${call.tool_name} ${JSON.stringify(call.tool_input)}`).join(', ')}]`.trim() };
 }
 
 /** Leaves out what says nothing, and gives a call that has no result behind it one that says so. */
@@ -85,8 +105,16 @@ function missingResults(reply: Extract<Message, { role: 'assistant' }>, later: r
 /** Tokens of the whole request: one per four bytes, corrected by what the model's provider has counted before. */
 export function estimateTokens(state: RunState, model: string): number {
   let bytes = utf8Length(systemText(state));
-  for (const message of state.transcript.messages) bytes += messageBytes(message);
+  for (const message of state.transcript.messages) bytes += textBytes(message);
   for (const tool of state.tools ?? []) bytes += toolBytes(tool);
+  return Math.ceil(bytes / 4 * (state.calibration[model] ?? 1)) + imageTokens(state, model);
+}
+
+/** What of an estimate is images: a guess, since providers count them by their size. None for a model that is shown none. */
+export function imageTokens(state: RunState, model: string): number {
+  const sees = specOf(state).chain.models.some(({ name, supports_images }) => name === model && supports_images);
+  if (!sees || state.dropped[model]?.includes('images') === true) return 0;
+  const bytes = state.transcript.messages.reduce((sum, message) => sum + imageCount(message) * imageBytes, 0);
   return Math.ceil(bytes / 4 * (state.calibration[model] ?? 1));
 }
 
@@ -110,14 +138,23 @@ function toolBytes(tool: ToolDefinition): number {
 
 /** Bytes of UTF-8 that a message brings to a request. */
 export function messageBytes(message: Message): number {
-  return remembered(message, bytesOf);
+  return textBytes(message) + imageCount(message) * imageBytes;
 }
 
-function bytesOf(message: Message): number {
+function imageCount(message: Message): number {
+  if (message.role === 'tool') return message.images?.length ?? 0;
+  return message.role === 'user' && typeof message.content !== 'string' ? message.content.filter((part) => part.type === 'image').length : 0;
+}
+
+function textBytes(message: Message): number {
+  return remembered(message, bytesOfText);
+}
+
+function bytesOfText(message: Message): number {
   switch (message.role) {
     case 'user': return typeof message.content === 'string'
       ? utf8Length(message.content)
-      : message.content.reduce((sum, part) => sum + (part.type === 'text' ? utf8Length(part.text) : imageBytes), 0);
+      : message.content.reduce((sum, part) => sum + (part.type === 'text' ? utf8Length(part.text) : 0), 0);
     case 'assistant': return utf8Length(message.text) + JSON.stringify(message.calls).length;
     case 'tool':
     case 'host': return utf8Length(message.content);

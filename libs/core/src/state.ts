@@ -5,10 +5,11 @@
  */
 import type { AgentSpec, ParallelClass, ToolDefinition } from './agent-spec.ts';
 import type { ErrorType } from './error-type.ts';
-import type { Check, PendingCall } from './events.ts';
+import type { Check, ChildLimits, ChildRunEvent, PendingCall } from './events.ts';
 import { errorWindowTurns } from './fingerprint.ts';
 import { defaultLimits, type Limits } from './limits.ts';
-import type { KeptMessage, Transcript } from './message.ts';
+import type { KeptMessage, ToolImage, Transcript } from './message.ts';
+import type { DroppableFeature } from './request.ts';
 import type { PauseReason, RunStatus, StopReason } from './stop-reason.ts';
 import { noUsage, type Usage } from './usage.ts';
 
@@ -21,7 +22,17 @@ export interface OpenCall {
   readonly invalid: string | null;
   readonly settled: boolean;
   /** A result that came before those of earlier calls; it moves to the transcript in the order of the calls. */
-  readonly waiting_result: { readonly seq: number; readonly content: string; readonly is_error: boolean } | null;
+  readonly waiting_result: { readonly seq: number; readonly content: string; readonly is_error: boolean; readonly images?: readonly ToolImage[] } | null;
+}
+
+/** A run that a call of this one has started. */
+export interface ChildRun {
+  readonly child_run_id: string;
+  readonly tool_use_id: string;
+  readonly agent: string;
+  /** `queued` until its end is known here. */
+  readonly status: ChildRunEvent['status'];
+  readonly limits: ChildLimits;
 }
 
 export interface RunError {
@@ -87,6 +98,8 @@ export interface RunState {
   readonly attempt: number;
   readonly turn_open: boolean;
   readonly calls: readonly OpenCall[];
+  /** In the order in which they were started. */
+  readonly children: readonly ChildRun[];
   /** What people said while calls were open: it follows the results. */
   readonly waiting_messages: readonly KeptMessage[];
   /** A final text that has not ended the run yet, because the run was paused at that point. */
@@ -99,6 +112,8 @@ export interface RunState {
   readonly output_room: number;
   /** By model: the most tokens that it may be asked for, since it has refused more. */
   readonly output_caps: Readonly<Record<string, number>>;
+  /** By model: what requests are sent without, since it has refused it. */
+  readonly dropped: Readonly<Record<string, readonly DroppableFeature[]>>;
   readonly extra_turns: number;
   /** Rounds of feedback so far; never reset. */
   readonly retries: number;
@@ -120,6 +135,7 @@ export interface RunState {
   /** Of the request under way. */
   readonly estimated_tokens: number;
 
+  /** Those of sub-agents that have ended included, as in `usage`. */
   readonly tool_calls: number;
   readonly invalid_calls: number;
   readonly reasks: number;
@@ -137,6 +153,12 @@ export interface RunState {
   /** Seconds inside claims. */
   readonly active_s: number;
   readonly recoveries: Readonly<Record<string, number>>;
+  /** Another than the chain's first model has been asked: the first failed, or was not there to be asked. */
+  readonly left_first_model: boolean;
+  /** Failed model calls so far, by error type. */
+  readonly errors_by_type: Readonly<Partial<Record<ErrorType, number>>>;
+  /** Calls that a tool answered with an error. */
+  readonly tool_errors: number;
   /** Call ids that compaction has removed from the transcript: never reused. */
   readonly retired_ids: readonly string[];
   readonly transcript: Transcript;
@@ -147,11 +169,11 @@ export const initialState: RunState = {
   run_id: '', session_id: '', parent_run_id: null, forked_from: null, tenant: '', agent: '', agent_version: '', spec: null,
   limits: defaultLimits, metadata: {}, tags: [], priority: 50, run_at: null, created_at: 0, started_at: null, ended_at: null,
   status: 'queued', stop_reason: null, pause_reason: null, resumes_at: null, parks: 0, pending: [], answer: null, output: null, checks: [], partial: null, error: null,
-  tools: null, turn_number: 0, attempt: 0, turn_open: false, calls: [], waiting_messages: [], candidate: null,
-  pieces: '', continuations: 0, output_room: 1, output_caps: {}, extra_turns: 0, retries: 0, call_prints: [], loop_noted: false, error_prints: [],
+  tools: null, turn_number: 0, attempt: 0, turn_open: false, calls: [], children: [], waiting_messages: [], candidate: null,
+  pieces: '', continuations: 0, output_room: 1, output_caps: {}, dropped: {}, extra_turns: 0, retries: 0, call_prints: [], loop_noted: false, error_prints: [],
   compact_next: null, reactive_tried: false, calibration: {}, image_side: null, history_from: null, estimated_tokens: 0,
   tool_calls: 0, invalid_calls: 0, reasks: 0, consecutive_errors: 0, model_errors: 0, position: 0, tried: [], model: null,
-  usage: noUsage, turn_usage: noUsage, active_s: 0, recoveries: {}, retired_ids: [], transcript: { generation: 1, messages: [] },
+  usage: noUsage, turn_usage: noUsage, active_s: 0, recoveries: {}, left_first_model: false, errors_by_type: {}, tool_errors: 0, retired_ids: [], transcript: { generation: 1, messages: [] },
 };
 
 /** The agent a run was made by. Throws before `run_created`. */

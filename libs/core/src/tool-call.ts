@@ -4,7 +4,7 @@
  */
 import type { EffectClass, ParallelClass, ToolDefinition } from './agent-spec.ts';
 import type { EventBody } from './events.ts';
-import type { OpenCall, RunState } from './state.ts';
+import type { RunState } from './state.ts';
 import type { ReplyCall } from './turn-input.ts';
 import { utf8Length, wellFormed } from './well-formed.ts';
 
@@ -71,22 +71,6 @@ function depthOf(value: unknown, most: number): number {
 /** A tool nobody knows is a barrier. */
 function executionOf(tool: ToolDefinition | undefined): ParallelClass {
   return tool?.parallel ?? 'serial';
-}
-
-/**
- * Splits a batch into groups that run one after the other. Neighbouring parallel calls share a group; anything else is
- * alone, and a later call never crosses it. `path` is a barrier until paths are compared.
- */
-export function planGroups(calls: readonly OpenCall[]): OpenCall[][] {
-  const groups: OpenCall[][] = [];
-  let together = false;
-  for (const call of calls) {
-    const parallel = call.execution === 'parallel';
-    if (parallel && together) groups.at(-1)?.push(call);
-    else groups.push([call]);
-    together = parallel;
-  }
-  return groups;
 }
 
 /** What the ledger knows of a call. */

@@ -46,5 +46,8 @@ export function edited(state: RunState, edit: TranscriptEdit & { readonly seq: n
 
 /** Images go with the content they are replaced in; calls of a reply stay. What a provider signed, it signed for the text as it was. */
 function withContent(message: KeptMessage, content: string): KeptMessage {
-  return message.role === 'assistant' ? { ...message, text: content, provider_data: null } : { ...message, content };
+  if (message.role === 'assistant') return { ...message, text: content, provider_data: null };
+  if (message.role !== 'tool') return { ...message, content };
+  const { images: _, ...rest } = message;
+  return { ...rest, content };
 }

@@ -3,10 +3,12 @@
  */
 import type { HookDecision, ModelSpec, ToolDefinition } from './agent-spec.ts';
 import type { Action } from './action.ts';
-import type { Command } from './command.ts';
+import type { ChildEnded, Command } from './command.ts';
 import type { ErrorType } from './error-type.ts';
 import type { CompactionSite, EventBody, UnusualOutcome } from './events.ts';
-import type { Message } from './message.ts';
+import type { Limits } from './limits.ts';
+import type { Attachment, Message } from './message.ts';
+import type { DroppableFeature } from './request.ts';
 import type { StopReason } from './stop-reason.ts';
 import type { Usage } from './usage.ts';
 
@@ -60,6 +62,8 @@ export interface ModelFailure {
   readonly usage: Usage | null;
   /** Of `output_cap_invalid`: the tokens that a reply may have, where the provider said. */
   readonly output_cap?: number;
+  /** Of `feature_unsupported`: what the request can do without. */
+  readonly feature?: DroppableFeature;
   /** Another key of the same model is free. */
   readonly other_key?: boolean;
 }
@@ -82,6 +86,7 @@ export interface SettledCall {
   readonly duration: number;
   readonly truncated_bytes?: number;
   readonly blob?: string;
+  readonly attachments?: readonly Attachment[];
   readonly outcome?: UnusualOutcome;
 }
 
@@ -124,6 +129,8 @@ export interface TurnClaimed extends ModelsTold {
 export interface ModelReplied extends ModelsTold {
   readonly type: 'model_replied';
   readonly reply: ModelReply;
+  /** By `tool_use_id`: the runs that calls of this reply would start. A call without one names an agent that this worker does not know. */
+  readonly children?: Readonly<Record<string, OfferedChild>>;
   /** Of a reply that is text alone. */
   readonly judgement: Judgement;
   /** Whether increments of this reply were shown, so that the last one must be. */
@@ -131,6 +138,9 @@ export interface ModelReplied extends ModelsTold {
   /** Seconds of this claim so far. */
   readonly elapsed_s: number;
 }
+
+/** A run that may be started: its id, and the limits that its agent gives it. */
+export interface OfferedChild { readonly child_run_id: string; readonly limits: Limits }
 
 export interface ModelFailed extends ModelsTold {
   readonly type: 'model_failed';
@@ -146,6 +156,10 @@ export interface ToolCallsSettled extends Told {
   readonly type: 'tool_calls_settled';
   /** New results, in any order; calls without one have not been begun. */
   readonly results: readonly SettledCall[];
+  /** Calls whose answer comes from a run that is under way now. */
+  readonly awaited?: readonly string[];
+  /** Runs that were found to have ended. */
+  readonly child_ends?: readonly ChildEnded[];
   readonly elapsed_s: number;
   readonly timed_out: TimeLimit | null;
 }

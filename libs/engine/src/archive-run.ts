@@ -8,7 +8,7 @@
 import { assertNever, initialState, restoreState } from '@treadle/core';
 import { ArchiveConflict, ArchiveFailed, type Archive } from './ports/archive.ts';
 import type { ArchiveDuty, RunDirectory, SealedRange, StoreUpkeep } from './ports/run-store.ts';
-import { runView } from './run-view.ts';
+import { archivedDocument } from './run-view.ts';
 
 export interface ArchiveDeps {
   readonly store: StoreUpkeep & Pick<RunDirectory, 'events' | 'read' | 'remove'>;
@@ -137,6 +137,5 @@ async function putRange(deps: ArchiveDeps, range: SealedRange): Promise<void> {
   const removal = await deps.archive.removal(range.run_id);
   // A store that lost its last writes may have forgotten that the run was deleted. The archive has not.
   if (removal !== null) return void await deps.store.remove({ run_id: range.run_id, tenant: removal.tenant, not_after_ms: Number.MAX_SAFE_INTEGER });
-  const view = runView(restoreState(initialState, snapshot.stored), range.last_seq);
-  await deps.archive.putRun({ run_id: range.run_id, tenant: snapshot.tenant, document: JSON.stringify({ ...view, tenant: snapshot.tenant }) });
+  await deps.archive.putRun({ run_id: range.run_id, tenant: snapshot.tenant, document: archivedDocument(restoreState(initialState, snapshot.stored), range.last_seq, snapshot.tenant) });
 }

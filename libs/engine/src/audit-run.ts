@@ -4,7 +4,7 @@
  */
 import { canonicalJson, decodeEvent, evolve, initialState, InvariantBroken, type RunState } from '@treadle/core';
 import type { Archive } from './ports/archive.ts';
-import { runView } from './run-view.ts';
+import { archivedDocument } from './run-view.ts';
 
 /** `failed`: the log could not be read whole, or does not fold. Null: there is nothing to compare (any more). */
 export type AuditResult = { readonly result: 'identical' } | { readonly result: 'different'; readonly fields: readonly string[] } | { readonly result: 'failed'; readonly problem: string };
@@ -24,8 +24,9 @@ export async function auditRun(archive: Pick<Archive, 'events' | 'getRun'>, run_
     if (!(error instanceof InvariantBroken || error instanceof SyntaxError)) throw error;
     return { result: 'failed', problem: error.message };
   }
-  const view: Readonly<Record<string, unknown>> = { ...runView(state, document.last_seq), tenant: state.tenant };
+  const view = JSON.parse(archivedDocument(state, document.last_seq, state.tenant)) as Readonly<Record<string, unknown>>;
   const stored: Readonly<Record<string, unknown>> = { ...document, archived_seq: document.last_seq, tenant };
-  const fields = [...new Set([...Object.keys(view), ...Object.keys(stored)])].filter((field) => canonicalJson(view[field]) !== canonicalJson(stored[field]));
+  // What was archived before there were sub-agents says nothing of them.
+  const fields = [...new Set([...Object.keys(view), ...Object.keys(stored)])].filter((field) => (field !== 'children' || field in stored) && canonicalJson(view[field]) !== canonicalJson(stored[field]));
   return fields.length === 0 ? { result: 'identical' } : { result: 'different', fields };
 }

@@ -4,6 +4,7 @@
 import { modelRequest, noJudgement, specOf, type Effect, type ModelSpec, type TurnInput } from '@treadle/core';
 import type { TurnDeps, TurnTimer } from './execute-turn.ts';
 import type { RunHold } from './hold.ts';
+import { withImages } from './load-images.ts';
 import type { ModelOutcome, Permit } from './ports/model-gateway.ts';
 
 export interface ModelTurn {
@@ -18,7 +19,7 @@ export interface ModelTurn {
 export async function callModel(deps: TurnDeps, { hold, model, timer, permit }: ModelTurn): Promise<TurnInput> {
   const text = deps.increments.open(hold);
   try {
-    const request = modelRequest(hold.state, model);
+    const request = await withImages(deps.archive, hold.claim.run_id, modelRequest(hold.state, model));
     const outcome = await deps.models.call({ request, signal: hold.signal, onText: (increment) => text.add(increment), ...(permit === null ? {} : { permit }) }).catch(brokenGateway);
     const shown_text = await text.close();
     const elapsed_s = timer.elapsedS;

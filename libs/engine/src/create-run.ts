@@ -2,9 +2,11 @@
  * Accepting a run: its first events, folded and written with its first job in one step.
  * A request answered `too_late` or by an exception from a store that was not reached does not happen afterwards.
  */
-import { encodeEvent, evolve, idIn, initialState, stamp, stateChanges, wellFormed, type AgentSpec, type Content, type EventBody, type Limits, type Message, type RunState } from '@treadle/core';
+import {
+  encodeEvent, evolve, idIn, initialState, stamp, stateChanges, wellFormed, type AgentSpec, type ChainSpec, type Content, type EventBody, type Limits, type Message, type RunState,
+} from '@treadle/core';
 import type { Clock, Randomness } from './ports/clock.ts';
-import type { CreateReply, RunDirectory } from './ports/run-store.ts';
+import type { Claim, CreateReply, RunDirectory } from './ports/run-store.ts';
 
 export interface NewRun {
   readonly tenant: string;
@@ -25,6 +27,8 @@ export interface NewRun {
   readonly session_id?: string | null;
   /** What happens while the session's current run has not ended. Default `reject`. */
   readonly when_busy?: 'reject' | 'queue';
+  /** The run that starts this one, by the claim under which it does. */
+  readonly parent?: Claim;
 }
 
 export interface CreateDeps {
@@ -33,6 +37,16 @@ export interface CreateDeps {
   readonly random: Randomness;
   /** How many shards new runs are spread over. */
   readonly shards: number;
+  /** Without it nobody takes part in the trial of a model. */
+  readonly arms?: Arms;
+}
+
+/** Draws new runs for the trials of models. Never throws: where nobody knows of the trial the run is made as if there were none. */
+export interface Arms {
+  /** The chain as a new run is to have it. */
+  assign(chain: ChainSpec, run: { readonly run_id: string; readonly run_at_ms: number | null }): Promise<ChainSpec>;
+  /** The run was not created. */
+  withdraw(chain: ChainSpec, run_id: string): Promise<void>;
 }
 
 /** A new run's id, on a shard drawn by chance. */
@@ -50,10 +64,12 @@ export interface CreateOptions {
 export async function createRun(deps: CreateDeps, run: NewRun, options: CreateOptions): Promise<{ reply: CreateReply; state: RunState }> {
   const shard = Number.parseInt(options.run_id.slice(-2), 16);
   const joins = run.session_id ?? null;
+  const run_at_ms = run.run_at === null ? null : Date.parse(run.run_at);
+  const chain = await deps.arms?.assign(run.spec.chain, { run_id: options.run_id, run_at_ms }) ?? run.spec.chain;
   const session_id = joins ?? idIn('ses', shard, deps.random.uuid());
   const bodies: EventBody[] = [
     {
-      type: 'run_created', agent: run.spec.name, agent_version: run.agent_version, agent_spec: run.spec, session_id, parent_run_id: null,
+      type: 'run_created', agent: run.spec.name, agent_version: run.agent_version, agent_spec: { ...run.spec, chain }, session_id, parent_run_id: run.parent?.run_id ?? null,
       forked_from: run.fork?.from_run_id ?? null, tenant: run.tenant, limits: run.limits, chain: run.spec.chain.name, tools: run.spec.tools, metadata: run.metadata,
       tags: run.tags, priority: run.priority, run_at: run.run_at,
       concurrency_key: null, start_within_s: null, webhook: null, schedule_id: null, history: null,
@@ -70,7 +86,8 @@ export async function createRun(deps: CreateDeps, run: NewRun, options: CreateOp
   const reply = await deps.store.create({
     run_id: options.run_id, tenant: run.tenant, agent: run.spec.name, tags: run.tags, priority: run.priority, events, last_ts: state.last_ts,
     session: { id: session_id, mode: joins === null ? 'new' : 'join', when_busy: run.when_busy ?? 'reject' },
-    changes: stateChanges(initialState, state), run_at_ms: run.run_at === null ? null : Date.parse(run.run_at), not_after_ms: options.not_after_ms,
+    parent: run.parent ?? null, changes: stateChanges(initialState, state), run_at_ms, not_after_ms: options.not_after_ms,
   });
+  if (reply.type !== 'created' && reply.type !== 'exists') await deps.arms?.withdraw(chain, options.run_id);
   return { reply, state };
 }

@@ -7,10 +7,11 @@
  * E4  Any delivery at any time is harmless and makes progress: what is there is read from the claim, never remembered.
  * E5  Nothing here sleeps to wait: a wait is a commit that ends the delivery.
  */
-import { answerIn, answerOf, asked, assertNever, candidates, decide, estimateTokens, initialState, interpreted, noJudgement, restoreState, specOf, turnTimeoutOf, type Decision, type Judgement, type Message, type RunState, type ToolCallsSettled, type TurnClaimed, type TurnInput } from '@treadle/core';
+import { answerIn, answerOf, asked, assertNever, candidates, decide, estimateTokens, initialState, interpreted, isSpawn, noJudgement, restoreState, specOf, toolUses, turnTimeoutOf, type Decision, type Judgement, type Message, type OfferedChild, type ReplyCall, type RunState, type ToolCallsSettled, type TurnClaimed, type TurnInput } from '@treadle/core';
 import { putOffUntilArchived, type ArchiveFirst } from './archive-first.ts';
 import { callModel, modelsTold, summarise } from './call-model.ts';
 import { lookInto, type StoreFound } from './changed-store.ts';
+import type { ChildRuns } from './child-runs.ts';
 import type { HeldRuns } from './held-runs.ts';
 import { RunHold, type HoldDeps } from './hold.ts';
 import type { IncrementWriter } from './increments.ts';
@@ -27,9 +28,11 @@ export interface TurnDeps extends HoldDeps {
   readonly judge: AnswerJudge;
   /** What a run has said, wherever it is kept; empty where nobody knows it any more. */
   readonly history: (run_id: string) => Promise<readonly Message[]>;
-  readonly archive: Pick<Archive, 'putBlob' | 'events'>;
+  readonly archive: Pick<Archive, 'putBlob' | 'getBlob' | 'events'>;
   /** Told what came of looking into a store that is another than a run was written by. */
   readonly onOtherStore?: (run_id: string, found: StoreFound) => void;
+  /** Without it no sub-agent can be started here. */
+  readonly children?: ChildRuns;
   readonly increments: Pick<IncrementWriter, 'open'>;
   /** Set in `strict` mode: no tool is begun before it has answered true. */
   readonly archiveFirst?: ArchiveFirst;
@@ -130,7 +133,7 @@ async function loop(deps: TurnDeps, held: Held, timer: TurnTimer): Promise<TurnO
   for (;;) {
     if (hold.left !== null) return leave(deps, hold);
     // A pause between two groups leaves no call running alone.
-    while (input.type === 'tool_calls_settled' && calls.running && willPause(hold, input)) input = await calls.rest(input.results);
+    while (input.type === 'tool_calls_settled' && calls.running && willPause(hold, input)) input = await calls.rest(input);
     if (hold.left !== null) return leave(deps, hold);
     // From here to the write nothing may be awaited: the write says which commands the decision has seen.
     const decision = decide(hold.state, { ...input, commands: hold.commands } as TurnInput);
@@ -144,7 +147,7 @@ async function loop(deps: TurnDeps, held: Held, timer: TurnTimer): Promise<TurnO
 }
 
 function willPause(hold: RunHold, input: ToolCallsSettled): boolean {
-  return hold.commands.some((command) => command.type === 'pause') || asked(hold.state, input.results).length > 0;
+  return hold.commands.some((command) => command.type === 'pause') || asked(hold.state, input.results).length > 0 || (input.awaited ?? []).length > 0;
 }
 
 /** What is wrong with a run that has come to another store; null where it can go on, `over` where this delivery cannot. */
@@ -204,7 +207,7 @@ async function perform(deps: TurnDeps, { held, decision, timer, calls }: Perform
     case 'settle_tool_calls': {
       const putOff = calls.running ? null : await putOffUntilArchived(deps, hold);
       if (putOff === 'committed') return null;
-      return putOff === null ? calls.settle() : calls.rest([]);
+      return putOff === null ? calls.settle() : calls.rest(null);
     }
     case 'hand_over':
     case 'pause':
@@ -222,7 +225,17 @@ function asJudged(deps: TurnDeps, state: RunState, input: TurnInput): TurnInput 
     return tool === undefined || call.problem !== null ? call : { ...call, problem: deps.tools.check(tool, call.input) };
   });
   const judgement = calls.length > 0 || reply.finish === 'length' ? noJudgement : judge(deps, state, answerOf(state, reply));
-  return { ...input, reply: { ...reply, calls }, judgement };
+  return { ...input, reply: { ...reply, calls }, judgement, children: offeredChildren(deps, state, calls) };
+}
+
+/** The runs that calls of a reply would start, by the ids that these calls will have. */
+function offeredChildren(deps: TurnDeps, state: RunState, calls: readonly ReplyCall[]): Readonly<Record<string, OfferedChild>> {
+  const spawns = toolUses(state, calls).filter((use) => isSpawn(state, { tool_name: use.tool_name, invalid: use.invalid ?? null }));
+  return Object.fromEntries(spawns.flatMap(({ tool_use_id, tool_input }) => {
+    const listed = specOf(state).subagents?.some(({ name }) => name === tool_input.agent) === true;
+    const child = listed ? deps.children?.offer(state.run_id, { tool_use_id, agent: tool_input.agent }) ?? null : null;
+    return child === null ? [] : [[tool_use_id, child]];
+  }));
 }
 
 function judge(deps: TurnDeps, state: RunState, text: string): Judgement {

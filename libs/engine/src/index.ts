@@ -1,5 +1,9 @@
 export { ArchiveConflict, ArchiveFailed, type Archive, type ArchivedRun, type EndedRun, type Removal, type Segment } from './ports/archive.ts';
 export type { AnswerJudge, AnswerView } from './ports/answer-judge.ts';
+export {
+  mostDecisions, mostRuns, noTotals, type ArmTotals, type AssignRun, type Assignment, type CanaryBounds, type CanaryDecision, type CanaryDefinition, type CanaryJudge, type CanaryJudgement,
+  type CanaryMove, type CanaryOutcome, type CanaryReading, type CanaryRun, type CanaryState, type CanaryStatus, type CanaryStore, type CanaryVerdict,
+} from './ports/canary-store.ts';
 export type { Clock, Randomness } from './ports/clock.ts';
 export type { EventFeed, FeedNotice } from './ports/event-feed.ts';
 export type { Job, JobConsumer, JobHandler, JobOutcome } from './ports/job-queue.ts';
@@ -8,18 +12,20 @@ export type { Admission, Asking, ModelCall, ModelGateway, ModelOutcome, Permit }
 export { StoreAway } from './ports/run-store.ts';
 export type {
   Append, AppendReply, ArchiveDuty, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
-  LedgerWrite, ListRuns, Move, Next, PumpReply, RemoveReply, RemoveRun, RestoredRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, TurnStore,
+  LedgerWrite, ListRuns, Move, Next, PumpReply, RemoveReply, RemoveRun, RestoredRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, ToldCommand, TurnStore,
   WatchReply, WatchRequest, WriteBack,
 } from './ports/run-store.ts';
-export type { ToolCatalogue, ToolRun, ToolRunner, ToolRunResult } from './ports/tool-runner.ts';
+export type { ToolAttachment, ToolCatalogue, ToolRun, ToolRunner, ToolRunResult } from './ports/tool-runner.ts';
 export { archiveDue, archiveRun, DutyRefused, SealedEventsMissing, type ArchiveDeps, type ArchiveOptions, type ArchivingRound } from './archive-run.ts';
 export { archiveFirst, type ArchiveFirst } from './archive-first.ts';
 export { auditRun, type AuditResult } from './audit-run.ts';
+export { canaryOutcome, judgeCanary, judgeWhenDue, orderCanary, type CanaryDeps, type CanaryOrder, type OrderOutcome } from './canary.ts';
 export type { StoreFound } from './changed-store.ts';
-export { createRun, mintRunId, type CreateDeps, type CreateOptions, type NewRun } from './create-run.ts';
+export { childRunId, createChildRuns, type ChildDeps, type ChildRuns, type ChildStart } from './child-runs.ts';
+export { createRun, mintRunId, type Arms, type CreateDeps, type CreateOptions, type NewRun } from './create-run.ts';
 export { executeTurn, type DeliveryLimits, type TurnDeps, type TurnOutcome } from './execute-turn.ts';
 export { forkPoint, type ForkPoint } from './fork-run.ts';
-export { finishRun } from './finish-run.ts';
+export { finishRun, type FinishDeps } from './finish-run.ts';
 export { LogFollowers } from './follow-log.ts';
 export { HeldRuns } from './held-runs.ts';
 export { Quarantine } from './quarantine.ts';
@@ -28,6 +34,6 @@ export { LogGap, LogSetBack, readLog, wholeLog, type LogDeps, type LogEntry } fr
 export { foldLog, replayRun, type ReplayReport } from './replay-run.ts';
 export { LedgerOfLog } from './ledger-of-log.ts';
 export { restoreRuns, type RestoreDeps, type RestoreOptions, type RestoreSummary } from './restore.ts';
-export { runView, type RunView } from './run-view.ts';
+export { archivedDocument, runView, type RunView } from './run-view.ts';
 export { shownWhenArchived } from './shown-when-archived.ts';
 export { WarmRuns } from './warm-runs.ts';

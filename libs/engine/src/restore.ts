@@ -7,17 +7,19 @@
  * R3  A `once` call without a result is in doubt. Where the archive lags behind the runs (`async`) calls that it never saw may have
  *     happened, too: a run that may use `once` tools waits as `paused: outcome`, until somebody resumes it, unless repeats are accepted.
  * R4  What waited waits again until its time, what was paused stays paused, a session's runs go one after the other.
- * R5  Removed runs are not in the archive's listing, and stay removed. One run's fault keeps back no other.
+ * R5  A run comes back after the runs that it has started, so that none of these is started anew; then it is told of those that have ended.
+ * R6  Removed runs are not in the archive's listing, and stay removed. One run's fault keeps back no other.
  */
-import { encodeEvent, evolve, isEnded, specOf, stamp, type EventBody, type PendingCall, type RunState } from '@treadle/core';
+import { encodeEvent, evolve, isEnded, specOf, noUsage, stamp, type Command, type EventBody, type PendingCall, type RunState } from '@treadle/core';
 import { readArchived, restoredFrom, type ArchivedLog } from './archived-run.ts';
+import { endOfArchived } from './child-runs.ts';
 import type { Archive } from './ports/archive.ts';
 import type { Clock } from './ports/clock.ts';
-import type { RestoredRun, StoreUpkeep } from './ports/run-store.ts';
-import { runView } from './run-view.ts';
+import type { RestoredRun, RunDirectory, StoreUpkeep } from './ports/run-store.ts';
+import { archivedDocument } from './run-view.ts';
 
 export interface RestoreDeps {
-  readonly store: Pick<StoreUpkeep, 'restore' | 'restoreSession'>;
+  readonly store: Pick<StoreUpkeep, 'restore' | 'restoreSession'> & Pick<RunDirectory, 'command' | 'read'>;
   readonly archive: Pick<Archive, 'runs' | 'events' | 'getRun' | 'putRun'>;
   readonly clock: Pick<Clock, 'nowMs'>;
 }
@@ -50,6 +52,10 @@ const sessionMs = 30 * 24 * 3_600_000;
 /** Claims that may have happened after the archived point. */
 const unseenClaims = 1000;
 
+interface Restoring extends RestoreOptions { readonly childrenFirst: (state: RunState) => Promise<void> }
+
+type Parent = Pick<RunState, 'run_id' | 'children' | 'calls' | 'pause_reason'>;
+
 type Counts = { -readonly [Key in keyof RestoreSummary]: RestoreSummary[Key] };
 
 /** Throws what the store or the archive throws when they are away: asked again, it goes on. */
@@ -66,20 +72,48 @@ export async function restoreRuns(deps: RestoreDeps, options: RestoreOptions): P
     }
     options.onProgress?.(counts);
   }
-  for (const { run_id, last_seq } of unfinished) {
-    const outcome = await restoreRun(deps, { run_id, last_seq }, options);
+  const left = new Map(unfinished.map(({ run_id, last_seq }) => [run_id, last_seq]));
+  const parents: Parent[] = [];
+  const restoreOne = async (run_id: string): Promise<void> => {
+    const last_seq = left.get(run_id);
+    if (last_seq === undefined || !left.delete(run_id)) return;
+    let parent: Parent | null = null;
+    const outcome = await restoreRun(deps, { run_id, last_seq }, { ...options, childrenFirst: async (state) => {
+      const { children, calls, pause_reason } = state;
+      if (children.length > 0) parent = { run_id, children, calls, pause_reason };
+      for (const { child_run_id } of state.children) await restoreOne(child_run_id);
+    } });
     switch (outcome.type) {
       case 'restored':
         counts.restored++;
         if (outcome.waits) counts.waiting_for_word++;
+        if (parent !== null) parents.push(parent);
         break;
       case 'exists': counts.present++; break;
       case 'ended': counts.ended++; break;
       case 'failed': counts.failed = [...counts.failed, { run_id, problem: outcome.problem }];
     }
     options.onProgress?.(counts);
-  }
+  };
+  for (const { run_id } of unfinished) await restoreOne(run_id);
+  for (const parent of parents) await tellOfChildren(deps, parent);
   return counts;
+}
+
+/** What it missed; the rest it finds out itself, once it looks for those that it waits for. */
+async function tellOfChildren({ store, archive }: RestoreDeps, { run_id, children, calls, pause_reason }: Parent): Promise<void> {
+  const tell = (command_id: string, command: Command): Promise<unknown> => store.command({ run_id, command_id, command, not_after_ms: Number.MAX_SAFE_INTEGER });
+  for (const { child_run_id, tool_use_id, status } of children) {
+    if (status !== 'queued') continue;
+    const document = await archive.getRun(child_run_id);
+    const open = calls.some((call) => call.tool_use_id === tool_use_id && !call.settled);
+    if (document !== null) await tell(`${child_run_id}-restored`, endOfArchived(child_run_id, document));
+    // A call that is open starts it again; of another one nothing will be heard any more.
+    else if (!open && await store.read(child_run_id, 'messages') === null) {
+      await tell(`${child_run_id}-lost`, { type: 'child_ended', child_run_id, status: 'failed', stop_reason: 'state_lost', text: '', usage: noUsage, tool_calls: 0 });
+    }
+  }
+  if (pause_reason === 'children') await tell(`${run_id}-restored`, { type: 'resume' });
 }
 
 async function restoreSession(deps: RestoreDeps, run_id: string, counts: Counts): Promise<void> {
@@ -95,7 +129,7 @@ type Outcome =
   | { readonly type: 'exists' | 'ended' }
   | { readonly type: 'failed'; readonly problem: string };
 
-async function restoreRun(deps: RestoreDeps, found: { readonly run_id: string; readonly last_seq: number }, options: RestoreOptions): Promise<Outcome> {
+async function restoreRun(deps: RestoreDeps, found: { readonly run_id: string; readonly last_seq: number }, options: Restoring): Promise<Outcome> {
   const { run_id, last_seq } = found;
   if (last_seq === 0) return { type: 'failed', problem: 'the beginning of its log is not in the archive' };
   if (Number.parseInt(run_id.slice(-2), 16) >= options.shards) return { type: 'failed', problem: `its shard has no worker: TREADLE_SHARDS is ${options.shards}` };
@@ -105,6 +139,7 @@ async function restoreRun(deps: RestoreDeps, found: { readonly run_id: string; r
     await putEnded(deps, archived.state);
     return { type: 'ended' };
   }
+  await options.childrenFirst(archived.state);
   const run = rebuilt(archived, deps.clock.nowMs(), options);
   const reply = await deps.store.restore(run);
   return reply === 'exists' ? { type: 'exists' } : { type: 'restored', waits: run.events.length > 0 };
@@ -112,7 +147,7 @@ async function restoreRun(deps: RestoreDeps, found: { readonly run_id: string; r
 
 /** The log was archived to its end, and what it came to was not. */
 async function putEnded(deps: RestoreDeps, state: RunState): Promise<void> {
-  const document = JSON.stringify({ ...runView(state, state.last_seq), tenant: state.tenant });
+  const document = archivedDocument(state, state.last_seq, state.tenant);
   await deps.archive.putRun({ run_id: state.run_id, tenant: state.tenant, document });
   await deps.store.restoreSession({ session_id: state.session_id, tenant: state.tenant, last: state.run_id });
 }

@@ -18,6 +18,11 @@ export function runView(state: RunState, archived_seq: number): RunView {
   };
 }
 
+/** The same as the archive keeps it: with its owner, and with the runs that it has started. */
+export function archivedDocument(state: RunState, archived_seq: number, tenant: string): string {
+  return JSON.stringify({ ...runView(state, archived_seq), tenant, children: state.children.map(({ child_run_id, tool_use_id, agent }) => ({ child_run_id, tool_use_id, agent })) });
+}
+
 function iso(seconds: number | null): string | null {
   return seconds === null ? null : new Date(seconds * 1000).toISOString();
 }

@@ -8,17 +8,20 @@
  * Whatever happens to a running call (time-out, abort, a server that died), it gets one result that says what is known.
  */
 import {
-  capText, idempotencyKey, ledgerVerdict, planGroups, type Decision, type LedgerEntry, type OpenCall, type SettledCall, type ToolDefinition, type TurnInput,
+  awaitsAnswer, childOf, idempotencyKey, ledgerVerdict, planGroups, runnableCalls, type ChildEnded, type Decision, type LedgerEntry, type OpenCall, type SettledCall,
+  type ToolCallsSettled, type ToolDefinition, type TurnInput,
 } from '@treadle/core';
+import type { ChildStart } from './child-runs.ts';
 import type { TurnDeps, TurnTimer } from './execute-turn.ts';
+import { BlobKeeper } from './keep-blobs.ts';
 import type { RunHold } from './hold.ts';
-import type { LedgerWrite } from './ports/run-store.ts';
+import { StoreAway, type LedgerWrite } from './ports/run-store.ts';
+
+/** What has come of a call: its result; or a run was started, which is under way (both null) or has ended. */
+interface Came { readonly tool_use_id: string; readonly result: SettledCall | null; readonly end: ChildEnded | null }
 
 /** How long a finished call waits for its siblings before its result is written alone, ms. */
 const gatherMs = 25;
-
-/** How long a result waits for its whole to be stored, ms. */
-const blobMs = 3000;
 
 const reports = {
   in_doubt: 'The outcome of this call is unknown: it was started before an interruption and may or may not have happened. '
@@ -31,18 +34,21 @@ export class ToolCalls {
   readonly #deps: TurnDeps;
   readonly #hold: RunHold;
   readonly #timer: TurnTimer;
-  readonly #running = new Map<string, Promise<SettledCall>>();
+  readonly #running = new Map<string, Promise<Came>>();
+  readonly #blobs: BlobKeeper;
 
   constructor(deps: TurnDeps, hold: RunHold, timer: TurnTimer) {
     this.#deps = deps;
     this.#hold = hold;
     this.#timer = timer;
+    this.#blobs = new BlobKeeper(deps.archive, hold.claim.run_id);
   }
 
   /** What a closing result of each call says that an earlier claim had begun. */
   begunEarlier(): SettledCall[] {
     const before = (call: OpenCall): boolean => (this.#hold.ledger.get(call.tool_use_id)?.started_epoch ?? this.#hold.claim.epoch) < this.#hold.claim.epoch;
-    return this.#open().filter(before).map((call) => this.#lost(call));
+    // A run that was started is no lost call: it is there.
+    return this.#open().filter((call) => before(call) && childOf(this.#hold.state, call.tool_use_id) === undefined).map((call) => this.#lost(call));
   }
 
   /** Whether calls are under way: a pause waits for them, since it would leave them alone. */
@@ -51,10 +57,15 @@ export class ToolCalls {
   }
 
   /** The results of all that is running, beside those that have come. */
-  async rest(come: readonly SettledCall[]): Promise<TurnInput> {
-    const results = [...come];
-    while (this.#running.size > 0) results.push(...await this.#gather());
-    return this.#settled(results);
+  async rest(come: ToolCallsSettled | null): Promise<ToolCallsSettled> {
+    const rest: Came[] = [];
+    while (this.#running.size > 0) rest.push(...await this.#gather());
+    const input = this.#settled(rest);
+    if (come === null) return input;
+    return {
+      ...input, results: [...come.results, ...input.results], awaited: [...come.awaited ?? [], ...input.awaited ?? []],
+      child_ends: [...come.child_ends ?? [], ...input.child_ends ?? []],
+    };
   }
 
   /**
@@ -66,7 +77,7 @@ export class ToolCalls {
     // What is archived first is begun in a commit of its own, afterwards.
     if (decision.effect.type !== 'settle_tool_calls' || this.#deps.archiveFirst !== undefined || this.#stillRunning(decision)) return settles;
     const { after } = this.#hold.stamped(decision.events);
-    const group = planGroups(after.calls.filter((call) => !call.settled))[0] ?? [];
+    const group = planGroups(runnableCalls(after), after.tools ?? [])[0] ?? [];
     const merge = input.type === 'tool_calls_settled';
     return [...settles, ...this.#begins(group).filter((write) => merge || write.entry.effect !== 'once')];
   }
@@ -74,19 +85,22 @@ export class ToolCalls {
   /** Runs until at least one call of the current group has its result. */
   async settle(): Promise<TurnInput> {
     if (this.#running.size === 0) {
-      const group = planGroups(this.#open())[0] ?? [];
+      const group = planGroups(runnableCalls(this.#hold.state), this.#hold.state.tools ?? [])[0] ?? [];
       const own = this.#begins(group);
       if (own.length > 0 && !this.#hold.signal.aborted && (await this.#hold.begin(own)) !== 'committed') return this.#settled([]);
       await this.#hold.confirm();
       // What an earlier claim had begun is not simply `not started`, even if nothing is begun any more.
-      if (this.#hold.signal.aborted) return this.#settled(this.begunEarlier());
+      if (this.#hold.signal.aborted) return this.#settled(this.begunEarlier().map(came));
       for (const call of group) this.#running.set(call.tool_use_id, this.#run(call));
     }
     return this.#settled(await this.#gather());
   }
 
-  #settled(results: readonly SettledCall[]): TurnInput {
-    return { type: 'tool_calls_settled', results, elapsed_s: this.#timer.elapsedS, timed_out: this.#hold.timedOut, commands: [] };
+  #settled(all: readonly Came[]): ToolCallsSettled {
+    const results = all.flatMap(({ result }) => result ?? []);
+    const awaited = all.flatMap(({ tool_use_id, result, end }) => result === null && end === null ? [tool_use_id] : []);
+    const child_ends = all.flatMap(({ end }) => end ?? []);
+    return { type: 'tool_calls_settled', results, awaited, child_ends, elapsed_s: this.#timer.elapsedS, timed_out: this.#hold.timedOut, commands: [] };
   }
 
   #open(): OpenCall[] {
@@ -124,13 +138,28 @@ export class ToolCalls {
   }
 
   /** One result, whatever happens: a runner that throws is a bug of ours, and the model still gets its answer. */
-  async #run(call: OpenCall): Promise<SettledCall> {
+  async #run(call: OpenCall): Promise<Came> {
     try {
-      return await this.#carryOut(call);
+      return this.#tool(call)?.builtin === 'spawn_agent' ? await this.#spawn(call) : came(await this.#carryOut(call));
     } catch (error) {
+      // Whether a sub-agent was started is found out by the next claim.
+      if (error instanceof StoreAway) this.#hold.abort('unclear');
       const detail = error instanceof Error ? error.message : String(error);
-      return { tool_use_id: call.tool_use_id, content: `The host could not run this call: ${detail}. ${reports.unknown}`, is_error: true, duration: 0, outcome: 'unknown' };
+      return came({ tool_use_id: call.tool_use_id, content: `The host could not run this call: ${detail}. ${reports.unknown}`, is_error: true, duration: 0, outcome: 'unknown' });
     }
+  }
+
+  /** The call's result is the started run's id, or what that run answers when it has ended. */
+  async #spawn(call: OpenCall): Promise<Came> {
+    const { tool_use_id } = call;
+    const { state, claim, signal } = this.#hold;
+    const cancelled = came({ tool_use_id, content: reports.cancelled, is_error: true, duration: 0, outcome: 'cancelled' });
+    if (signal.aborted) return cancelled;
+    const started: ChildStart = await this.#deps.children?.start(state, claim, call) ?? { type: 'refused', why: 'This worker starts none.' };
+    if (started.type === 'fenced') return cancelled;
+    if (started.type === 'refused') return came({ tool_use_id, content: `No sub-agent was started. ${started.why}`, is_error: true, duration: 0 });
+    const id = { tool_use_id, content: childOf(state, tool_use_id)?.child_run_id ?? '', is_error: false, duration: 0 };
+    return { tool_use_id, result: awaitsAnswer(call) ? null : id, end: started.type === 'ended' ? started.end : null };
   }
 
   async #carryOut(call: OpenCall): Promise<SettledCall> {
@@ -151,7 +180,13 @@ export class ToolCalls {
     const duration = Math.round(this.#deps.clock.monotonicMs() - started) / 1000;
     const unknown = !result.settled && tool.effect === 'once';
     const content = unknown ? `${result.content}\n${reports.unknown}` : result.content;
-    return { tool_use_id, is_error: result.is_error, duration, ...(unknown ? { outcome: 'unknown' } : this.#cancelled(result.settled)), ...(await this.#capped(content)) };
+    const kept = await this.#blobs.observation({ ...result, content }, { maxBytes: this.#hold.state.limits.max_observation_bytes, named: this.#readsBlobs() });
+    return { tool_use_id, is_error: result.is_error, duration, ...(unknown ? { outcome: 'unknown' } : this.#cancelled(result.settled)), ...kept };
+  }
+
+  /** Whoever can read blobs is told the names of those that stand for what was cut. */
+  #readsBlobs(): boolean {
+    return this.#hold.state.tools?.some((tool) => tool.name === 'read_blob') ?? false;
   }
 
   #cancelled(settled: boolean): Pick<SettledCall, 'outcome'> {
@@ -167,20 +202,10 @@ export class ToolCalls {
     };
   }
 
-  /** Within the run's limit; the whole goes to the archive, as far as that can be reached. */
-  async #capped(text: string): Promise<Pick<SettledCall, 'content' | 'truncated_bytes' | 'blob'>> {
-    const capped = capText(text, this.#hold.state.limits.max_observation_bytes);
-    if (capped.truncated_bytes === 0) return { content: capped.text };
-    const put = this.#deps.archive.putBlob(this.#hold.claim.run_id, new TextEncoder().encode(text)).catch(() => null);
-    // An archive that is away costs the run the whole of this observation, not its time.
-    const blob = await Promise.race([put, pause(blobMs).then(() => null)]);
-    return { content: capped.text, truncated_bytes: capped.truncated_bytes, ...(blob === null ? {} : { blob }) };
-  }
-
   /** The results of all calls that are done when the first is, or shortly after; of all running ones once the signal is aborted. */
-  async #gather(): Promise<SettledCall[]> {
+  async #gather(): Promise<Came[]> {
     if (this.#running.size === 0) return [];
-    const done = new Map<string, SettledCall>();
+    const done = new Map<string, Came>();
     const each = [...this.#running].map(async ([id, result]) => { done.set(id, await result); });
     await Promise.race(each);
     const all = Promise.all(each);
@@ -191,6 +216,10 @@ export class ToolCalls {
     for (const id of done.keys()) this.#running.delete(id);
     return [...done.values()];
   }
+}
+
+function came(result: SettledCall): Came {
+  return { tool_use_id: result.tool_use_id, result, end: null };
 }
 
 function pause(ms: number): Promise<void> {

@@ -1,2 +1,3 @@
+export { createCanaryStore, type CanaryStoreOptions } from './canary-store.ts';
 export { fleetKeys, type FleetKeys } from './keys.ts';
 export { createModelFleet, type FleetLimits, type ModelFleetOptions } from './model-fleet.ts';

@@ -16,6 +16,12 @@ export interface FleetKeys {
    * end of lease) · calls (hash: reservation → what it was granted) · line (zset: run by place) · bookings (hash: run → what it waits for).
    */
   rates(target: string): string[];
+  /**
+   * Of a chain's trial (scripts/includes/canary-keys.lua): its state (hash: definition, model, stage, status, since, version, judged, last_decision)
+   * · runs (hash: run → "arm start", then "arm start end flags active_s cost") · order of the runs of each arm (zset by start) · totals of each arm (hash
+   * of sums) · decisions (list of JSON, newest first).
+   */
+  canary(chain: string): string[];
 }
 
 export function fleetKeys(prefix: string): FleetKeys {
@@ -25,5 +31,6 @@ export function fleetKeys(prefix: string): FleetKeys {
     said: (process_id) => `${slot}:said:${process_id}`,
     probe: (breaker_id) => `${slot}:probe:${breaker_id}`,
     rates: (target) => ['granted', 'flying', 'calls', 'line', 'bookings'].map((part) => `${slot}:rates:${part}:${target}`),
+    canary: (chain) => ['state', 'runs', 'order:canary', 'order:control', 'totals:canary', 'totals:control', 'decisions'].map((part) => `${slot}:canary:${part}:${chain}`),
   };
 }

@@ -175,8 +175,8 @@ function named(verdict: Verdict): ProviderFailure {
 
 function failure(cause: ProviderFailure, context: { readonly partial: string; readonly connection: ModelConnection }): ModelOutcome {
   const detail = redact(cause.detail, secretsOf(context.connection));
-  const { error_type, retry_after_s, usage, output_cap } = cause;
-  const failure: ModelFailure = { error_type, detail, retry_after_s, partial_text: context.partial, usage, ...(output_cap === undefined ? {} : { output_cap }) };
+  const { error_type, retry_after_s, usage, output_cap, feature } = cause;
+  const failure: ModelFailure = { error_type, detail, retry_after_s, partial_text: context.partial, usage, ...(output_cap === undefined ? {} : { output_cap }), ...(feature === undefined ? {} : { feature }) };
   return { type: 'failed', failure };
 }
 

@@ -8,7 +8,7 @@
  * P3  Never retries, sleeps or reads the environment; keeps nothing between calls.
  * P4  Calls `onText` with whole characters only, so that the increments put together are the reply's text.
  */
-import type { ErrorType, ModelReply, ModelRequest, Usage } from '@treadle/core';
+import type { DroppableFeature, ErrorType, ModelReply, ModelRequest, Usage } from '@treadle/core';
 
 /** Where a configured model is served, and how long it may take. Never part of a run's state. */
 export interface ModelConnection {
@@ -46,6 +46,8 @@ export interface ProviderFailure {
   readonly usage: Usage | null;
   /** See `ModelFailure`. */
   readonly output_cap?: number;
+  /** See `ModelFailure`. */
+  readonly feature?: DroppableFeature;
 }
 
 export type ProviderOutcome =

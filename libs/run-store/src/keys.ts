@@ -21,6 +21,8 @@ export interface Keys {
   /** KEYS 7 to 13 (scripts/includes/run-keys.lua), after those of the run's shard. */
   run(run_id: string): string[];
   ctl(run_id: string): string;
+  /** What a script needs of another run to give it a command (scripts/includes/accept.lua). */
+  commands(run_id: string): { readonly ctl: string; readonly inbox: string; readonly commands: string };
   events(run_id: string): string;
   inbox(run_id: string): string;
   feed(shard: number): string;
@@ -51,6 +53,7 @@ export function createKeys(prefix: string): Keys {
       ...['ctl', 'state', 'events', 'messages', 'ledger', 'inbox', 'commands'].map((part) => ofRun(run_id, part)),
     ],
     ctl: (run_id) => ofRun(run_id, 'ctl'),
+    commands: (run_id) => ({ ctl: ofRun(run_id, 'ctl'), inbox: ofRun(run_id, 'inbox'), commands: ofRun(run_id, 'commands') }),
     events: (run_id) => ofRun(run_id, 'events'),
     inbox: (run_id) => ofRun(run_id, 'inbox'),
     feed: (shard) => `${base(shard)}feed`,

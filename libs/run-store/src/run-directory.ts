@@ -10,6 +10,19 @@ import type { StoreParts } from './store-parts.ts';
 /** Accepted command ids that are remembered per run; twice what an inbox holds. */
 const commandIdsKept = 2000;
 
+/** Absent, not null: cjson's null counts as true. */
+function parentOf(keys: StoreParts['keys'], { parent }: CreateRun): object {
+  return parent === null || parent === undefined ? {} : { parent: { ctl: keys.ctl(parent.run_id), epoch: parent.epoch, claim_id: parent.claim_id } };
+}
+
+/** A command as the scripts take it. */
+export function commandHeader({ run_id, command_id, command, not_after_ms }: SendCommand, options: StoreParts['options']): object {
+  return {
+    run_id, command_id, type: command.type, subject: command.type === 'outcome' ? command.tool_use_id : undefined,
+    entry: inboxEntry(command_id, command), not_after_ms, inbox_limit: options.inboxLimit, ids_kept: commandIdsKept, grace_ms: options.graceMs,
+  };
+}
+
 export function createRunDirectory(parts: StoreParts, now: () => Promise<number>): RunDirectory {
   const { run, keys, jobs, options } = parts;
 
@@ -21,6 +34,7 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
       run_id: request.run_id, tenant: request.tenant, agent: request.agent, tags: JSON.stringify(request.tags), priority: request.priority,
       last_ts: String(request.last_ts), generation: String(changes.generation), run_at_ms: request.run_at_ms ?? undefined,
       not_after_ms: request.not_after_ms, grace_ms: options.graceMs, archive_after_ms: options.archiveAfterMs,
+      ...parentOf(keys, request),
       session: request.session.id, session_mode: request.session.mode, when_busy: request.session.when_busy, keep_session_ms: keepSessionMs,
       counts: { events: events.length, fields: fields.length, messages: changes.messages.length },
     };
@@ -35,19 +49,15 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
     switch (reply[0]) {
       case 'created': return { type: 'created', behind: (reply[1] as string) === '' ? null : reply[1] as string };
       case 'session_busy': return { type: 'session_busy', run_id: reply[1] as string };
-      case 'exists': case 'too_late': case 'session_missing': return { type: reply[0] };
+      case 'exists': case 'too_late': case 'session_missing': case 'fenced': return { type: reply[0] };
       default: throw unknownReply('create', reply);
     }
   }
 
   async function command(sent: SendCommand): Promise<CommandReply> {
-    const { run_id, command_id, not_after_ms } = sent;
-    const body = JSON.stringify({
-      run_id, command_id, type: sent.command.type, subject: sent.command.type === 'outcome' ? sent.command.tool_use_id : undefined,
-      entry: inboxEntry(command_id, sent.command), not_after_ms, inbox_limit: options.inboxLimit, ids_kept: commandIdsKept, grace_ms: options.graceMs,
-    });
+    const { run_id } = sent;
     const spellings = [keys.sessionSpelling(shardOf(run_id)), keys.ctlSpelling(shardOf(run_id))];
-    const reply = asReply(await run('command', { keys: [...keys.run(run_id), ...jobs.keys(shardOf(run_id))], args: [body, ...spellings] }));
+    const reply = asReply(await run('command', { keys: [...keys.run(run_id), ...jobs.keys(shardOf(run_id))], args: [JSON.stringify(commandHeader(sent, options)), ...spellings] }));
     switch (reply[0]) {
       case 'accepted': case 'already_decided': case 'missing': case 'inbox_full': case 'too_late': return { type: reply[0] };
       case 'invalid_state': return { type: 'invalid_state', status: reply[1] as RunStatus };

@@ -2,7 +2,7 @@
  * Run state, log, ledger and inbox in Redis; refuses stale writers.
  *
  * Owns the keys in keys.ts, and writes them through the scripts in scripts/ alone. Holds nothing in memory: two stores over
- * one Redis are one store. The port's S1 to S9 hold as follows.
+ * one Redis are one store. The port's S1 to S11 hold as follows.
  * S1, S4, S5  one script per call; it reads the control record first and writes only after its last check (Lua is not rolled back)
  * S2, S7      ctl remembers the last commit, `commands` the accepted ids: the client may send an unanswered call again
  * S3          only the script `claim` raises the epoch

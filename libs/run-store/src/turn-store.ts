@@ -2,6 +2,7 @@
 import { shardOf } from '@treadle/core';
 import type { AppendReply, ClaimReply, ClaimRequest, Commit, CommitReply, TurnStore, WatchReply } from '@treadle/engine';
 import { appendReplyOf, asReply, byShard, inboxOf, ledgerOf, storedOf, unknownReply, watchReplyOf } from './replies.ts';
+import { commandHeader } from './run-directory.ts';
 import type { StoreParts } from './store-parts.ts';
 
 export function createTurnStore(parts: StoreParts): Omit<TurnStore, 'writeBack'> {
@@ -26,7 +27,7 @@ export function createTurnStore(parts: StoreParts): Omit<TurnStore, 'writeBack'>
 
   async function commit(write: Commit): Promise<CommitReply> {
     const { run_id } = write.claim;
-    const call = { keys: [...keys.run(run_id), ...jobs.keys(shardOf(run_id))], args: commitArgs(write, options) };
+    const call = { keys: [...keys.run(run_id), ...jobs.keys(shardOf(run_id))], args: commitArgs(write, parts) };
     const reply = asReply(await run('commit', call));
     switch (reply[0]) {
       case 'fenced': return { type: 'fenced' };
@@ -73,7 +74,7 @@ export function createTurnStore(parts: StoreParts): Omit<TurnStore, 'writeBack'>
 }
 
 /** Numbers that must come back as they are go as text: Lua's own are written with 17 digits. */
-function commitArgs(write: Commit, options: StoreParts['options']): string[] {
+function commitArgs(write: Commit, { keys, options }: StoreParts): string[] {
   const { claim, changes, ledger } = write;
   const fields = Object.entries(changes.fields).flat();
   const entries = ledger.flatMap(({ tool_use_id, entry }) => [tool_use_id, JSON.stringify(entry)]);
@@ -83,7 +84,7 @@ function commitArgs(write: Commit, options: StoreParts['options']): string[] {
     tags: changes.fields['tags'], open_calls: JSON.stringify(write.open_calls), pending: JSON.stringify(write.pending), inbox_seen: write.inbox_seen, applies_inbox: write.applies_inbox,
     took_over: write.took_over ?? 'no', next: write.next, store_id: write.store_id ?? undefined,
     begins: ledger.some(({ entry }) => entry.status === 'started'),
-    grace_ms: options.graceMs, archive_after_ms: options.archiveAfterMs,
+    grace_ms: options.graceMs, archive_after_ms: options.archiveAfterMs, tell: (write.tell ?? []).map((told) => ({ keys: keys.commands(told.run_id), command: commandHeader({ ...told, not_after_ms: Number.MAX_SAFE_INTEGER }, options) })),
     counts: { events: write.events.length, fields: fields.length, messages: changes.messages.length, ledger: entries.length },
   };
   return [JSON.stringify(header), ...write.events, ...fields, ...changes.messages, ...entries];

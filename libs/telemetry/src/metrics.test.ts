@@ -4,7 +4,7 @@ import { longBuckets, metricDefinitions } from './definitions.ts';
 import { createMetrics, watchEventLoop } from './metrics.ts';
 import { observeEvent, type EventContext } from './observe-event.ts';
 
-const context: EventContext = { agent: 'assistant', chain: 'default', model: 'small', tools: ['files/read'] };
+const context: EventContext = { agent: 'assistant', chain: 'default', model: 'small', models: ['small', 'big'], tools: ['files/read'] };
 
 function event(body: EventBody): RunEvent {
   return { ...body, seq: 1, ts: 0, run_id: 'run_1', turn_number: 1, epoch: 1 };
@@ -28,6 +28,14 @@ describe('observing events', () => {
     ]);
   });
 
+  test('counts a sub-agent by the event that starts it, and no turn as taken over that a resumed run goes on with', async () => {
+    const child = { type: 'child_run', child_run_id: 'run_c', tool_use_id: 'c', agent: 'helper' } as const;
+    expect(await counted({ ...child, status: 'queued' }, { ...child, status: 'completed', usage: { ...noUsage, input_tokens: 9 } })).toEqual(['treadle_runs_created_total{agent="helper"} 1']);
+    const metrics = createMetrics();
+    observeEvent(metrics, event({ type: 'turn_start', attempt: 2, worker: 'w' }), { ...context, resumed: true });
+    expect(await metrics.registry.getSingleMetricAsString('treadle_turns_redelivered_total')).toMatch(/_total 0$/m);
+  });
+
   test('counts a reply once, by the event that carries its usage', async () => {
     const usage = { ...noUsage, input_tokens: 10, output_tokens: 3 };
     const use = { type: 'tool_use', tool_name: 'files/read', tool_input: {}, tool_use_id: 'c', provider_id: null, execution: 'serial' } as const;
@@ -49,6 +57,7 @@ describe('observing events', () => {
       'treadle_model_requests_total{chain="default",model="small",outcome="aborted",error_type="aborted"} 1',
       'treadle_model_requests_total{chain="default",model="small",outcome="skipped",error_type="none"} 1',
       'treadle_model_fallbacks_total{chain="default",from_model="small",to_model="big",error_type="overloaded"} 1',
+      'treadle_chain_active_model{chain="default",model="big"} 1',
       'treadle_recoveries_total{site="fallback_model",action="fallback"} 1',
     ]);
   });
@@ -87,7 +96,7 @@ describe('the definitions', () => {
   test('carry no label that could be a run, session, tenant, user or free text', () => {
     const labels = new Set(Object.values(metricDefinitions).flatMap((each) => [...each.labels]));
     expect([...labels].sort()).toEqual([
-      'action', 'agent', 'breaker', 'chain', 'direction', 'error_type', 'from_model', 'model', 'outcome', 'queue', 'result', 'site', 'state', 'status', 'stop_reason', 'to', 'to_model', 'tool', 'validator',
+      'action', 'agent', 'breaker', 'chain', 'decision', 'direction', 'error_type', 'from_model', 'model', 'outcome', 'position', 'queue', 'result', 'site', 'state', 'status', 'stop_reason', 'to', 'to_model', 'tool', 'validator',
     ]);
   });
 

@@ -11,8 +11,12 @@ export interface EventContext {
   readonly chain: string;
   /** The model that was asked last; null before the first request. */
   readonly model: string | null;
+  /** Names of the chain's models. */
+  readonly models: readonly string[];
   /** Names of the run's pinned tools; others are counted as `other`, since models invent names. */
   readonly tools: readonly string[];
+  /** Whether the run was resumed in the same commit: its turn goes on, and was taken from nobody. */
+  readonly resumed?: boolean;
 }
 
 type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
@@ -22,8 +26,10 @@ export function observeEvent(metrics: Metrics, event: RunEvent, context: EventCo
   const { agent } = context;
   switch (event.type) {
     case 'run_created': return metrics.runsCreated.inc({ agent: event.agent });
-    case 'turn_start': return event.attempt > 1 ? metrics.turnsRedelivered.inc() : undefined;
-    case 'model_request': return observeSkipped(metrics, event);
+    // A sub-agent is created by the worker that has the run which starts it.
+    case 'child_run': return event.status === 'queued' ? metrics.runsCreated.inc({ agent: event.agent }) : undefined;
+    case 'turn_start': return event.attempt > 1 && context.resumed !== true ? metrics.turnsRedelivered.inc() : undefined;
+    case 'model_request': return observeRequest(metrics, event, context);
     case 'assistant_text': return event.usage === undefined ? undefined : observeReply(metrics, event.usage, context);
     case 'tool_use': return event.usage === undefined ? undefined : observeReply(metrics, event.usage, context);
     case 'tool_result': return observeToolResult(metrics, event, context);
@@ -43,7 +49,8 @@ export function observeEvent(metrics: Metrics, event: RunEvent, context: EventCo
   }
 }
 
-function observeSkipped(metrics: Metrics, event: EventOf<'model_request'>): void {
+function observeRequest(metrics: Metrics, event: EventOf<'model_request'>, { models }: EventContext): void {
+  for (const model of models) metrics.chainActiveModel.set({ chain: event.chain, model }, model === event.model ? 1 : 0);
   for (const { model } of event.skipped) metrics.modelRequests.inc({ chain: event.chain, model, outcome: 'skipped', error_type: 'none' });
 }
 

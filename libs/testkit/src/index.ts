@@ -1,3 +1,4 @@
+export { createMemoryCanaryStore } from './doubles/canary-store.ts';
 export { alwaysThere } from './doubles/models.ts';
 export { createMemoryRunStore, type MemoryJob, type MemoryRunStore, type Protections } from './doubles/run-store.ts';
 export { createMemoryFleet, type MemoryFleet, type MemoryFleetOptions } from './doubles/model-fleet.ts';
@@ -8,13 +9,14 @@ export {
   type ScriptedCall, type ScriptedMessage, type ScriptedReply, type ServedModel, type ToolTurns, type WholeReply,
 } from './model-server/index.ts';
 export {
-  ledgerTools, readLedger, testMcpServer, writeLedger, type LedgerLine, type LedgerPhase, type LedgerTool, type LedgerToolContext,
+  ledgerTools, readLedger, startHttpMcpServer, testMcpServer, writeLedger, type LedgerLine, type LedgerPhase, type LedgerTool, type LedgerToolContext, type HttpMcpOptions, type HttpMcpServer,
   type TestMcpOptions, type TestMcpServer,
 } from './tools/index.ts';
 export {
   archiveConformance, archivedEvents, archivedSegment, createMemoryArchive, freshRunId, isCephInstalled, startCeph, startOtherS3Server, startS3Server,
   type ArchiveUnderTest, type CephServer, type MemoryArchive, type OtherS3Server, type S3Request, type S3Server, type S3ServerOptions,
 } from './s3/index.ts';
+export { canaryStoreConformance } from './conformance/canary-store.ts';
 export { modelFleetConformance, runStoreConformance, type FleetUnderTest, type JobUnderTest, type RunStoreUnderTest } from './conformance/index.ts';
 export { startRedis, startRedisCluster, startWatchedRedis, type RedisCluster, type RedisServer, type RedisServerOptions, type WatchedRedis } from './redis/index.ts';
 export { apiPoints, crashingDirectory, crashingPorts, crashPoints, openArmed, type Armed, type Arming, type CrashingPorts, type CrashPoint } from './crash/index.ts';

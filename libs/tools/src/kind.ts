@@ -1,13 +1,13 @@
 /**
- * One kind of tool (function, MCP): how its tools are found and called. A new kind is a file in `kinds/` and one line in
+ * One kind of tool (function, MCP, HTTP, built in): how its tools are found and called. A new kind is a file in `kinds/` and one line in
  * `kinds/registry.ts`.
  *
  * K1  `call` never rejects for what a tool, server or request does: that is a `CallEnd`.
  * K2  `begin` is called once, directly before the call may have an effect; whatever ends before it is `not_started`.
  * K3  `call` ends soon after its signal aborts, and passes the abort on to whatever it started.
  */
-import type { EffectClass, ParallelClass } from '@treadle/core';
-import type { ToolRun } from '@treadle/engine';
+import type { AgentSpec, BuiltinTool, EffectClass, ParallelClass } from '@treadle/core';
+import type { ToolAttachment, ToolRun } from '@treadle/engine';
 
 /** A tool as its source describes it; not yet checked. */
 export interface OfferedTool {
@@ -19,6 +19,8 @@ export interface OfferedTool {
   readonly effect: EffectClass | null;
   readonly parallel: ParallelClass | null;
   readonly timeout_ms: number | null;
+  /** Part of the host: nobody's word on tools counts for it. */
+  readonly builtin?: BuiltinTool;
 }
 
 export interface Offer {
@@ -31,7 +33,7 @@ export interface Offer {
 
 export type CallEnd =
   /** The tool itself said how it went. */
-  | { readonly type: 'answered'; readonly content: string; readonly is_error: boolean }
+  | { readonly type: 'answered'; readonly content: string; readonly is_error: boolean; readonly attachments?: readonly ToolAttachment[] }
   /** It certainly did not happen. */
   | { readonly type: 'not_started'; readonly why: string }
   /** It was started, and nobody knows how it went. */
@@ -44,13 +46,15 @@ export interface CallWindow {
   begin(): void;
   /** For a call that had to wait: rejects where it may not be sent any more. `begin` follows at once. */
   confirm(): Promise<void>;
+  /** A sign of life: the time-out begins anew, as far as the tool's time in all allows. */
+  progress(): void;
 }
 
 export interface ToolKind {
   /** Whether a tool of this name is carried out here. */
   owns(name: string): boolean;
-  /** What is there now, at least for these patterns. */
-  offered(patterns: readonly string[]): Promise<Offer>;
+  /** What is there now, at least for these patterns, for this agent. */
+  offered(patterns: readonly string[], spec: AgentSpec): Promise<Offer>;
   call(run: ToolRun, window: CallWindow): Promise<CallEnd>;
   close(): Promise<void>;
 }

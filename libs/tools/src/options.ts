@@ -11,6 +11,8 @@ export interface ToolRunnerOptions {
   readonly maxBackoffWaitMs?: number;
   /** Largest message an MCP server may send, in bytes; a larger one ends the connection. Default 32 MiB. */
   readonly maxMessageBytes?: number;
+  /** Largest body of an HTTP answer that is read, in bytes; the rest is left. Default 4 MiB. */
+  readonly maxResponseBytes?: number;
 }
 
 export type CompleteOptions = Required<ToolRunnerOptions>;
@@ -18,6 +20,7 @@ export type CompleteOptions = Required<ToolRunnerOptions>;
 export function completeOptions(options: ToolRunnerOptions): CompleteOptions {
   return {
     defaultTimeoutMs: 30_000, graceMs: 2_000, connectTimeoutMs: 20_000, backoffMs: 250, maxBackoffWaitMs: 5_000, maxMessageBytes: 32 * 1024 * 1024,
+    maxResponseBytes: 4 * 1024 * 1024,
     ...options,
   };
 }

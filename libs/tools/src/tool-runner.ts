@@ -4,6 +4,7 @@ import { checkArguments } from './arguments/check.ts';
 import { createSchemaStore } from './arguments/schema-store.ts';
 import { runCall } from './call/run-call.ts';
 import { buildCatalogue } from './catalogue/build.ts';
+import { createMask } from './content/mask.ts';
 import { createKinds } from './kinds/registry.ts';
 import type { ServerProbe } from './kinds/mcp.ts';
 import { completeOptions, type ToolRunnerOptions } from './options.ts';
@@ -22,13 +23,15 @@ export function createToolRunner(sources: ToolSources, options: ToolRunnerOption
   const kinds = createKinds(sources, complete);
   const schemas = createSchemaStore();
   const { policies } = sources;
+  const mask = createMask(sources.secrets ?? []);
   return {
     async catalogue(spec) {
-      const offers = await Promise.all(kinds.all.map((kind) => kind.offered(spec.tools)));
-      return buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas });
+      const offers = await Promise.all(kinds.all.map((kind) => kind.offered(spec.tools, spec)));
+      const { tools, problems } = buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas });
+      return { tools, problems: problems.map(mask.text) };
     },
     check: (tool, input) => checkArguments(schemas, tool, input),
-    run: (run) => runCall(kinds.all.find((kind) => kind.owns(run.tool.name)), run, complete.graceMs),
+    run: async (run) => mask.result(await runCall(kinds.all.find((kind) => kind.owns(run.tool.name)), run, complete.graceMs)),
     probe: (server) => kinds.mcp.probe(server),
     async close() {
       await Promise.all(kinds.all.map((kind) => kind.close()));

@@ -1,4 +1,4 @@
-/** GET /v1/agents, /v1/models, /v1/chains: what new runs can be made by. Instructions and addresses are not shown. */
+/** GET /v1/agents, /v1/models: what new runs can be made by. Instructions and addresses are not shown. */
 import type { AgentSpec } from '@treadle/core';
 import { z } from 'zod';
 import type { ApiContext, OfferedAgent } from '../dependencies.ts';
@@ -15,7 +15,6 @@ const modelSchema = z.strictObject({
   name: z.string(), provider: z.string(), model: z.string(), context_window: z.int(), max_output_tokens: z.int(),
   supports_tools: z.boolean(), supports_images: z.boolean(),
 });
-const chainSchema = z.strictObject({ name: z.string(), models: z.array(z.string()) });
 
 const tags = ['agents'];
 const querystring = z.strictObject({});
@@ -31,12 +30,6 @@ export function agentRoutes(app: ApiInstance, context: ApiContext): void {
   app.get('/v1/models', {
     config: { scope: 'read' }, schema: { tags, summary: 'The models that agents use', operationId: 'listModels', querystring, response: list('All models', modelSchema) },
   }, async () => ({ data: byName(specs().flatMap((spec) => spec.chain.models)), next_cursor: null }));
-
-  app.get('/v1/chains', {
-    config: { scope: 'read' }, schema: { tags, summary: 'The chains that agents use', operationId: 'listChains', querystring, response: list('All chains', chainSchema) },
-  }, async () => ({
-    data: byName(specs().map((spec) => ({ name: spec.chain.name, models: spec.chain.models.map((model) => model.name) }))), next_cursor: null,
-  }));
 }
 
 function shown({ spec, version }: OfferedAgent): z.output<typeof agentSchema> {

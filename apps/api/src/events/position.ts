@@ -5,10 +5,7 @@ import { Problem } from '../problem.ts';
 import { decodeCursor, pageLimit } from '../server/api-types.ts';
 
 /** Types of the contract that no run has yet: asking for them is not an error, and finds nothing. */
-const laterTypes = [
-  'run_updated', 'approval_requested', 'approval_resolved', 'validation_error', 'compaction', 'history_repaired',
-  'context_truncated', 'image_removed', 'stop_hook', 'child_run',
-];
+const laterTypes = ['approval_requested', 'approval_resolved'];
 const knownTypes = new Set<string>([...eventTypes, ...laterTypes]);
 
 const typesSchema = z.string().max(2000).transform((text) => text.split(',')).superRefine((types, context) => {

@@ -191,7 +191,7 @@ describe('changing a live run', () => {
   });
 
   test.each([[undefined, 'invalid_request', ''], [{}, 'invalid_request', ''], [{ status: 'completed' }, 'invalid_request', 'status'], [{ limits: { max_turns: 0 } }, 'invalid_request', 'limits.max_turns'],
-    [{ limits: { max_turns: null } }, 'invalid_request', 'limits.max_turns'], [{ limits: { max_fun: 1 } }, 'invalid_request', 'limits.max_fun'], [{ limits: { max_depth: 1 } }, 'not_supported', 'limits.max_depth'],
+    [{ limits: { max_turns: null } }, 'invalid_request', 'limits.max_turns'], [{ limits: { max_fun: 1 } }, 'invalid_request', 'limits.max_fun'], [{ limits: { max_depth: -1 } }, 'invalid_request', 'limits.max_depth'],
     [{ tags: [''] }, 'invalid_request', 'tags.0'], [{ metadata: [] }, 'invalid_request', 'metadata']])('refuses %j', async (body, code, path) => {
     const answer = await patch(await pausedRun(), body);
     expect([answer.statusCode, answer.json().code, answer.json().errors[0].path]).toEqual([422, code, path]);

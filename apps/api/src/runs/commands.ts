@@ -7,10 +7,10 @@
  *    sent; else `outcome_unknown`.
  */
 import { createHash } from 'node:crypto';
-import { canonicalJson, isEnded, specOf, type Command, type RunState, type RunStatus } from '@treadle/core';
+import { canonicalJson, isEnded, specOf, type Command, type Content, type RunState, type RunStatus } from '@treadle/core';
 import type { RunDirectory, RunView } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
-import { notFound, outcomeUnknown, Problem, unavailable } from '../problem.ts';
+import { invalidRequest, notFound, outcomeUnknown, Problem, unavailable } from '../problem.ts';
 import { StoreUnavailable } from '../store/unavailable.ts';
 import { findRun, lookUp, type FoundRun } from './find.ts';
 import { checkImages, limitsWithin } from './fitting.ts';
@@ -58,7 +58,16 @@ async function now(deps: Parameters<typeof lookUp>[0], { tenant, run_id }: Asked
 /** By the spec that the run was made with, whatever the configuration says today. */
 function checkCommand(state: RunState, command: Command): void {
   if (command.type === 'update' && command.limits !== undefined) limitsWithin(specOf(state).limits, command.limits);
-  if (command.type === 'resume' && command.input !== undefined) checkImages(specOf(state), command.input);
+  if (command.type === 'resume') checkResume(state, command.input);
+}
+
+/** A question wants an answer, which is the result of a call: text. */
+function checkResume(state: RunState, input: Content | undefined): void {
+  const asked = state.pause_reason === 'input';
+  if (asked && input === undefined) throw invalidRequest([{ path: 'input', problem: 'is missing: the run waits for the answer to a question' }]);
+  if (input === undefined) return;
+  if (asked && typeof input !== 'string' && input.some((part) => part.type === 'image')) throw invalidRequest([{ path: 'input', problem: 'an answer to a question has no images' }]);
+  checkImages(specOf(state), input);
 }
 
 /**

@@ -1,6 +1,6 @@
 /** What may be asked of a new run, and what a later release will take: that is named as such and refused. */
 import { limitRules } from '@treadle/config';
-import { isId, limitNames, limitsNotSupported, utf8Length, type LimitName } from '@treadle/core';
+import { isId, limitNames, utf8Length, type LimitName } from '@treadle/core';
 import { z } from 'zod';
 
 /** Decoded bytes of one image. */
@@ -69,10 +69,7 @@ const laterFields = ['concurrency_key', 'start_within_s', 'webhook', 'chain'] as
 export function laterFieldsOf(body: unknown): string[] {
   if (!isObject(body)) return [];
   const fields: string[] = laterFields.filter((name) => Object.hasOwn(body, name));
-  const { limits, input } = body;
-  if (isObject(limits)) {
-    fields.push(...limitsNotSupported.filter((name) => Object.hasOwn(limits, name)).map((name) => `limits.${name}`));
-  }
+  const { input } = body;
   if (Array.isArray(input)) {
     input.slice(0, 100).forEach((part: unknown, index) => {
       if (isObject(part) && part.type === 'image' && Object.hasOwn(part, 'url')) fields.push(`input.${index}.url`);

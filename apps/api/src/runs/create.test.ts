@@ -71,7 +71,7 @@ describe('a bad request', () => {
     ['an image by URL', { input: [{ type: 'image', url: 'http://x/y.png' }] }, 422, 'not_supported', 'input.0.url'],
     ['an unknown field', { input: 'x', colour: 'red' }, 422, 'invalid_request', 'colour'],
     ['an unknown limit', { input: 'x', limits: { max_fun: 1 } }, 422, 'invalid_request', 'limits.max_fun'],
-    ['a limit of a later release', { input: 'x', limits: { max_depth: 1 } }, 422, 'not_supported', 'limits.max_depth'],
+    ['a limit that nobody knows', { input: 'x', limits: { max_breadth: 1 } }, 422, 'invalid_request', 'limits.max_breadth'],
     ['too small a part', { input: 'x', limits: { compact_at: 0.05 } }, 422, 'invalid_request', 'limits.compact_at'],
     ['no tokens at all', { input: 'x', limits: { max_total_tokens: 0 } }, 422, 'invalid_request', 'limits.max_total_tokens'],
     ['a cost of nothing', { input: 'x', limits: { max_cost_usd: 0 } }, 422, 'invalid_request', 'limits.max_cost_usd'],

@@ -9,7 +9,7 @@
  */
 import { createHash } from 'node:crypto';
 import { canonicalJson, idIn, shardOf, type Content } from '@treadle/core';
-import { createRun, mintRunId, runView, type NewRun, type RunDirectory, type RunView } from '@treadle/engine';
+import { createRun, mintRunId, runView, type CreateDeps, type NewRun, type RunDirectory, type RunView } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
 import { invalidRequest, outcomeUnknown, Problem, unavailable } from '../problem.ts';
 import { StoreUnavailable } from '../store/unavailable.ts';
@@ -59,9 +59,8 @@ interface Creation { readonly store: RunDirectory; readonly run: NewRun; readonl
 
 async function complete(context: ApiContext, creation: Creation): Promise<AcceptedRun> {
   const { store, run, run_id, not_after_ms } = creation;
-  const { clock, random } = context.deps;
   refuseWhereFull(context);
-  const { reply, state } = await createRun({ store, clock, random, shards: context.settings.shards }, run, { run_id, not_after_ms })
+  const { reply, state } = await createRun(createDepsOf(context, store), run, { run_id, not_after_ms })
     .catch((error: unknown) => { throw unclear(error); });
   switch (reply.type) {
     case 'created':
@@ -74,6 +73,7 @@ async function complete(context: ApiContext, creation: Creation): Promise<Accept
       throw new Problem({ status: 409, code: 'session_busy', detail: `The session is busy with ${reply.run_id}. Wait for it, or say in on_busy what shall happen.` });
     case 'exists': return { view: await existing(context, creation), isNew: false };
     case 'too_late': throw tooLate();
+    case 'fenced': throw new Error('a run without a parent was refused for its parent');
   }
 }
 
@@ -81,6 +81,10 @@ async function complete(context: ApiContext, creation: Creation): Promise<Accept
 export function refuseWhereFull({ deps }: ApiContext): void {
   const why = deps.full?.() ?? null;
   if (why !== null) throw unavailable(why);
+}
+
+export function createDepsOf({ deps: { clock, random, arms }, settings: { shards } }: ApiContext, store: RunDirectory): CreateDeps {
+  return { store, clock, random, shards, ...(arms === undefined ? {} : { arms }) };
 }
 
 /** The run in front is cancelled; one that has ended meanwhile was in nobody's way. */

@@ -5,14 +5,16 @@
  *    the time of an answer shows what exists.
  * 2. A deleted run answers 410 to its owner, whoever remembers it: the store, or the archive, which never forgets.
  */
-import { initialState, isId, restoreState, type RunState, type RunStatus } from '@treadle/core';
+import { defaultLimits, initialState, isId, restoreState, type RunState, type RunStatus } from '@treadle/core';
 import { runView, type RunDirectory, type RunSnapshot, type RunView } from '@treadle/engine';
 import { notFound, Problem } from '../problem.ts';
 import type { ReadableArchive } from '../store/guarded-store.ts';
 
-export type FoundRun =
-  | { readonly from: 'store'; readonly view: RunView; readonly state: RunState }
-  | { readonly from: 'archive'; readonly view: RunView };
+/** A run that another one has started, and the call by which it did. */
+export interface StartedRun { readonly child_run_id: string; readonly tool_use_id: string; readonly agent: string }
+
+export type FoundRun = { readonly view: RunView; readonly children: readonly StartedRun[] }
+  & ({ readonly from: 'store'; readonly state: RunState } | { readonly from: 'archive' });
 
 export interface FindDeps { readonly store: Pick<RunDirectory, 'read' | 'removed'>; readonly archive: Pick<ReadableArchive, 'getRun' | 'removal'> }
 
@@ -32,8 +34,8 @@ export async function lookUp(deps: FindDeps, tenant: string, run_id: string, who
   const [removal, text] = await Promise.all([deps.archive.removal(run_id), deps.archive.getRun(run_id)]);
   if (removal?.tenant === tenant) throw new RunDeleted(run_id, removal.deleted_at);
   if (snapshot !== null || text === null) return null;
-  const { tenant: owner, ...view } = JSON.parse(text) as RunView & { readonly tenant: string };
-  return owner === tenant ? { from: 'archive', view: view as unknown as RunView } : null;
+  const { tenant: owner, children = [], ...view } = JSON.parse(text) as RunView & { readonly tenant: string; readonly children?: readonly StartedRun[] };
+  return owner === tenant ? { from: 'archive', view: withEveryLimit(view as unknown as RunView), children } : null;
 }
 
 export class RunDeleted extends Problem {
@@ -49,7 +51,12 @@ export class RunDeleted extends Problem {
 
 export function storedRun(snapshot: RunSnapshot): FoundRun & { readonly from: 'store' } {
   const state = restoreState(initialState, snapshot.stored);
-  return { from: 'store', state, view: runView(state, snapshot.archived_seq) };
+  return { from: 'store', state, view: withEveryLimit(runView(state, snapshot.archived_seq)), children: state.children };
+}
+
+/** A run of before a limit came has its default. */
+function withEveryLimit(view: RunView): RunView {
+  return { ...view, limits: { ...defaultLimits, ...view.limits as object } };
 }
 
 export function statusOf(found: FoundRun): RunStatus {

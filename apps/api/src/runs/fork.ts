@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto';
 import { agentVersionOf } from '@treadle/config';
-import { canonicalJson, idIn, shardOf, specOf, type AgentSpec, type RunState } from '@treadle/core';
+import { canonicalJson, forAnotherRun, idIn, shardOf, specOf, type AgentSpec, type RunState } from '@treadle/core';
 import { createRun, forkPoint, runView, type NewRun, type RunView } from '@treadle/engine';
 import { z } from 'zod';
 import { tenantOf } from '../auth/authenticate.ts';
@@ -16,8 +16,8 @@ import { fieldsNotSupported, invalidRequest, notFound, outcomeUnknown, Problem, 
 import { json, problems, type ApiInstance } from '../server/api-types.ts';
 import { StoreUnavailable } from '../store/unavailable.ts';
 import { namedLimits } from './command-schema.ts';
+import { createDepsOf, refuseWhereFull } from './create.ts';
 import { createHeaders, inputSchema, laterFieldsOf, limitsSchema } from './create-schema.ts';
-import { refuseWhereFull } from './create.ts';
 import { findRun, lookUp } from './find.ts';
 import { checkImages, limitsWithin } from './fitting.ts';
 import { runParams, runSchema } from './run-schema.ts';
@@ -66,9 +66,8 @@ async function forkRun(context: ApiContext, asked: AskedFork): Promise<{ view: R
   const run_id = await reservedId(store, asked, { minted, not_after_ms });
   const first = run_id === minted ? null : await lookUp({ store, archive }, asked.tenant, run_id);
   if (first !== null) return { view: first.view, isNew: false };
-  const { clock, random } = context.deps;
   refuseWhereFull(context);
-  const { reply, state } = await createRun({ store, clock, random, shards: context.settings.shards }, run, { run_id, not_after_ms }).catch((error: unknown) => {
+  const { reply, state } = await createRun(createDepsOf(context, store), run, { run_id, not_after_ms }).catch((error: unknown) => {
     if (!(error instanceof StoreUnavailable) || !error.sent) throw error;
     throw outcomeUnknown('The store did not say whether the run was forked. Ask again with the same Idempotency-Key.', error);
   });
@@ -89,7 +88,7 @@ async function newRun(context: ApiContext, { tenant, run_id, body }: AskedFork):
   return {
     tenant, spec, agent_version: body.chain === undefined ? state.agent_version : agentVersionOf(spec),
     limits: limitsWithin(spec.limits, { ...state.limits, ...namedLimits(body.limits) }), input, metadata: state.metadata, tags: state.tags, priority: state.priority,
-    run_at: null, fork: { from_run_id: run_id, messages: state.transcript.messages.map(({ seq: _, ...message }) => message) },
+    run_at: null, fork: { from_run_id: run_id, messages: state.transcript.messages.map(({ seq: _, ...message }) => forAnotherRun(message)) },
   };
 }
 

@@ -164,5 +164,5 @@ test('agents, models and chains are listed without what they are told', async ()
   const [agents, models, chains] = await Promise.all(['/v1/agents', '/v1/models', '/v1/chains'].map(async (url) => (await get(url)).json()));
   expect(agents.data.map((agent: { name: string }) => agent.name)).toEqual(['assistant', 'seer']);
   expect(JSON.stringify(agents)).not.toContain('Be brief');
-  expect([models.data.length, chains.data]).toEqual([2, [{ name: 'default', models: ['small'] }, { name: 'eyes', models: ['eye'] }]]);
+  expect([models.data.length, chains.data]).toEqual([2, [{ name: 'default', models: ['small'], canary: null }, { name: 'eyes', models: ['eye'], canary: null }]]);
 });

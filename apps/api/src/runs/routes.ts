@@ -10,6 +10,7 @@ import { forkRoute } from './fork.ts';
 import { findRun } from './find.ts';
 import { listQuery, listRuns } from './list.ts';
 import { runParams, runSchema } from './run-schema.ts';
+import { treeRoute } from './tree.ts';
 import { waitForRun } from './wait.ts';
 
 const tags = ['runs'];
@@ -19,6 +20,7 @@ export function runRoutes(app: ApiInstance, context: ApiContext): void {
   forkRoute(app, context);
   listRoute(app, context);
   readRoutes(app, context);
+  treeRoute(app, context);
 }
 
 function createRoute(app: ApiInstance, context: ApiContext): void {

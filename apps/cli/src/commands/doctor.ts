@@ -2,11 +2,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { agentSpecOf, configWarnings, functionTools, mcpServers, modelConnections, toolPolicies } from '@treadle/config';
+import { agentSpecOf, configWarnings, mcpServers, modelConnections } from '@treadle/config';
 import { openArchive } from '@treadle/event-archive';
 import { createModelGateway, type ModelGatewayOptions, type Served } from '@treadle/models';
 import { connectRedis, describeRedis, inspectRedis, whenReady } from '@treadle/run-store';
 import { createToolRunner } from '@treadle/tools';
+import { toolSources } from '@treadle/worker';
 import { findRedisServer } from '../redis-server.ts';
 import { exitCodes, loadSetup, type Setup } from '../setup.ts';
 import { nearestFolder } from '../stack/data-folder.ts';
@@ -120,13 +121,14 @@ function checkAgents({ config }: Setup): Finding[] {
 }
 
 async function checkServers({ config }: Setup): Promise<Finding[]> {
-  const runner = createToolRunner({ functions: functionTools(config), mcpServers: mcpServers(config), policies: toolPolicies(config) });
+  const servers = mcpServers(config);
+  const runner = createToolRunner(toolSources(config, { secrets: [] }));
   try {
-    return await Promise.all(Object.keys(mcpServers(config)).map(async (name): Promise<Finding> => {
+    return await Promise.all(Object.entries(servers).map(async ([name, server]): Promise<Finding> => {
       const found = await runner.probe(name);
       return found.type === 'ok'
         ? { check: `MCP server ${name}`, state: 'ok', detail: `${found.tools} tools` }
-        : { check: `MCP server ${name}`, state: 'error', detail: found.problem, mend: 'start its command by hand and see what it says' };
+        : { check: `MCP server ${name}`, state: 'error', detail: found.problem, mend: 'url' in server ? 'correct its url or headers; a private address must stand in egress.allow' : 'start its command by hand and see what it says' };
     }));
   } finally {
     await runner.close();

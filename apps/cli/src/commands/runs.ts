@@ -1,6 +1,6 @@
 /** `treadle runs …`: the API's runs from the terminal. */
 import { parseArgs } from 'node:util';
-import type { Client, Run } from '@treadle/client';
+import type { Client, Run, RunTree } from '@treadle/client';
 import { exitCodeOf, follow, summary } from '../follow.ts';
 import { clientFromEnvironment } from '../server.ts';
 import { CommandFailed, exitCodes } from '../setup.ts';
@@ -43,6 +43,7 @@ const verbs: Record<string, (call: Call) => Promise<number>> = {
   show: async ({ client, id, json, write }) => {
     const run = await client.run(id);
     write(json ? `${JSON.stringify(run)}\n` : `${summary(run)}\n${run.answer ?? ''}\n`);
+    if (!json) for (const child of startedBy(await client.tree(id))) write(`${child}\n`);
     return exitCodes.done;
   },
   tail: async ({ client, id, json, write, after }) => {
@@ -83,6 +84,11 @@ const verbs: Record<string, (call: Call) => Promise<number>> = {
     return report.identical ? exitCodes.done : exitCodes.runDidNotComplete;
   },
 };
+
+/** A line for each descendant, indented by its depth. */
+function startedBy(tree: RunTree, depth = 1): string[] {
+  return tree.children.flatMap((child) => [`${'  '.repeat(depth)}started ${child.run.agent}: ${summary(child.run).split('\n')[0] ?? ''}`, ...startedBy(child, depth + 1)]);
+}
 
 function accepted({ json, write }: Call, run: Run, what: string): number {
   write(json ? `${JSON.stringify(run)}\n` : `${run.id} ${what}\n`);

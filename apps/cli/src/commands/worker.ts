@@ -22,7 +22,7 @@ export async function workerCommand(_args: readonly string[] = [], decorate?: Wo
   let worker: RunningWorker | null = null;
   const { server, url } = await serveMetrics(() => worker, { host: settings.host, port: settings.metricsPort });
   const starting = startWorker({
-    settings, config, logger, redisUrl: settings.redisUrl, archiveDir: settings.archiveDir ?? '.treadle/archive',
+    settings, config, logger, secrets, redisUrl: settings.redisUrl, archiveDir: settings.archiveDir ?? '.treadle/archive',
     name: `${hostname()}-${process.pid}`, poisonLimit: settings.poisonLimit, ...(decorate === undefined ? {} : { decorate }),
   }).catch((error: unknown) => {
     if (error instanceof UnfitRedis) throw new CommandFailed(exitCodes.badUsage, [`REDIS_URL: ${error.message}`]);

@@ -1,8 +1,8 @@
 /** One entry of `agents`. */
 import { z } from 'zod';
 import { stopHookSchema, validatorSchema } from './answers.ts';
-import { later } from './later.ts';
 import { limitsSchema } from './limits.ts';
+import { plainName } from './names.ts';
 
 export const agentSchema = z.strictObject({
   /** Who it is; stands before the instructions in the system message. */
@@ -18,5 +18,8 @@ export const agentSchema = z.strictObject({
   validators: z.array(validatorSchema).max(20).default([]),
   /** In order. */
   stop_hooks: z.array(stopHookSchema).max(20).default([]),
-  subagents: later([]),
+  /** What another agent is told of it, where it may start this one. */
+  description: z.string().min(1).max(1000).optional(),
+  /** Agents that it may start with the tool `spawn_agent`. */
+  subagents: z.array(plainName).max(50).default([]),
 });

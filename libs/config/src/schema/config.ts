@@ -1,10 +1,11 @@
 /** The whole file. Strict everywhere: a key that nobody reads is a mistake of somebody. */
 import { z } from 'zod';
 import { agentSchema } from './agent.ts';
+import { httpOrigin } from './addresses.ts';
 import { later } from './later.ts';
 import { chainSchema, modelSchema } from './model.ts';
-import { plainName, serverName } from './names.ts';
-import { functionToolSchema, mcpServerSchema, toolPolicySchema } from './tools.ts';
+import { plainName, serverName, toolName } from './names.ts';
+import { functionToolSchema, httpToolSchema, mcpServerSchema, toolPolicySchema } from './tools.ts';
 
 const tenantSchema = z.strictObject({
   max_concurrent_runs: later(null), max_queued_runs: later(null), requests_per_second: later(null), weight: later(1),
@@ -16,10 +17,11 @@ export const configSchema = z.strictObject({
   models: z.record(plainName, modelSchema),
   chains: z.record(plainName, chainSchema),
   mcp_servers: z.record(serverName, mcpServerSchema).default({}),
-  http_tools: later({}),
+  http_tools: z.record(toolName, httpToolSchema).default({}),
   /** By name or pattern of the tool. */
   tools: z.record(z.string().min(1), toolPolicySchema).default({}),
-  egress: later({}, { allow: [] }),
+  /** Origins inside that tools, and MCP servers by url, may reach; everything else of them must be public. */
+  egress: z.strictObject({ allow: z.array(httpOrigin).default([]) }).prefault({}),
   tenants: z.record(plainName, tenantSchema).default({}),
   agents: z.record(plainName, agentSchema),
   /** Only in `treadle.config.ts`: what `defineTool` returns. */

@@ -1,7 +1,6 @@
 /** `limits` of an agent: for each a value, or `{default, max}`. */
-import { defaultLimits, limitNames, limitsNotSupported, mostOf, type LimitName, type Limits } from '@treadle/core';
+import { defaultLimits, limitNames, mostOf, type LimitName, type Limits } from '@treadle/core';
 import { z } from 'zod';
-import { later } from './later.ts';
 
 /** What a limit may be. */
 export interface LimitRule {
@@ -25,6 +24,8 @@ export const limitRules: Readonly<Record<LimitName, LimitRule>> = {
   compact_at: { kind: 'part', lowest: 0.1, highest: 1, nullable: false },
   max_total_tokens: { ...count(1), highest: Number.MAX_SAFE_INTEGER, nullable: true },
   max_cost_usd: { kind: 'amount', lowest: 0, highest: 1_000_000_000, nullable: true },
+  // A run holds a line on each of its sub-agents, and a tree of them is shown whole.
+  max_depth: { ...count(0), highest: 20 }, max_children: { ...count(0), highest: 1000 },
 };
 
 function valueOf({ kind, lowest, highest }: LimitRule) {
@@ -51,10 +52,8 @@ function limit(name: LimitName) {
 
 type Shape = Record<LimitName, ReturnType<typeof limit>>;
 const supported = Object.fromEntries(limitNames.map((name) => [name, limit(name)])) as Shape;
-const refused = Object.fromEntries(limitsNotSupported.map((name) => [name, later()])) as
-  Record<(typeof limitsNotSupported)[number], ReturnType<typeof later>>;
 
-export const limitsSchema = z.strictObject({ ...supported, ...refused });
+export const limitsSchema = z.strictObject(supported);
 export type LimitsConfig = z.output<typeof limitsSchema>;
 
 /** The message zod has for a union says nothing; this says what a limit may look like. */

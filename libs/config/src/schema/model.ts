@@ -1,6 +1,5 @@
 /** One entry of `models`: a provider's model and how it is reached. */
 import { z } from 'zod';
-import { later } from './later.ts';
 import { timeoutMs } from './names.ts';
 
 export const providers = ['ollama', 'openai', 'anthropic', 'scripted'] as const;
@@ -41,7 +40,25 @@ export const modelSchema = z.strictObject({
   idle_timeout_ms: timeoutMs.default(30_000),
 }).transform((model) => ({ ...model, base_url: model.base_url ?? defaultBaseUrls[model.provider] }));
 
+/** Percent of new runs, rising from 0: where a new model stands last in the chain, as a fallback. */
+const stages = z.array(z.int().min(0).max(100)).min(2, 'expected 0 and at least one stage more').max(20)
+  .refine((given) => given[0] === 0 && given.every((stage, index) => index === 0 || stage > (given[index - 1] ?? 0)), 'expected percentages that begin with 0 and rise, such as [0, 5, 25, 50, 100]');
+
+/** The trial of a new model; see docs/canary.md. */
+const canarySchema = z.strictObject({
+  model: z.string(),
+  stages: stages.default([0, 5, 25, 50, 100]),
+  /** Ended runs of the canary before it goes on to the next stage. */
+  min_runs: z.int().min(1).max(500).default(50),
+  bounds: z.strictObject({
+    /** Difference of rates: 0.02 = two points. */
+    error_rate_delta: z.number().min(0).lt(1).default(0.02),
+    latency_ratio: z.number().min(1).max(1000).default(1.5),
+    cost_ratio: z.number().min(1).max(1000).default(2),
+  }).prefault({}),
+});
+
 export const chainSchema = z.strictObject({
   models: z.array(z.string()).min(1, 'expected at least one model'),
-  canary: later(null),
+  canary: canarySchema.nullish(),
 });

@@ -7,5 +7,11 @@ export const plainName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$/, 
 /** MCP servers: the part before the `/` of their tools' names. */
 export const serverName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/, 'expected 1 to 32 letters, digits, "_" or "-", beginning with a letter or digit');
 
+/** Tools that are not a server's. */
+export const toolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'expected 1 to 64 letters, digits, "_" or "-"');
+
+/** Names of tools that come with the host: one name must mean one tool. */
+export const hostTools: readonly string[] = ['http_get', 'read_blob', 'spawn_agent', 'ask_user'];
+
 /** Milliseconds that a timer can hold. */
 export const timeoutMs = z.int().min(1).max(2_147_483_647);

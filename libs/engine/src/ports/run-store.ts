@@ -6,7 +6,7 @@
  *     and nothing at all has changed. Everything is checked before the first write.
  * S2  A repeat of the last commit id of the same claim is answered as the first was, and writes nothing.
  * S3  `claim` hands out a run only for the current job number while that job is live, raises the epoch by one (by far more
- *     under S10), and answers the same claim id again with the same epoch, raising nothing.
+ *     under S12), and answers the same claim id again with the same epoch, raising nothing.
  * S4  A commit whose next is `wait`, `pause` or `end`, that begins calls in the ledger, or that changes which calls wait for a word, is refused as `inbox_changed` while a
  *     command is in the inbox that the claimant has not seen (`inbox_seen`). So no accepted command and no wake-up is lost, and
  *     no call begins after a pause was accepted. A commit that waits, pauses or ends applies what it has seen
@@ -17,7 +17,10 @@
  * S7  `create` is idempotent by run id, `command` by command id.
  * S8  Time that decides anything is the store's.
  * S9  A write is answered only when it is as durable as the store can make it.
- * S10 A store that was started again, or has taken another's place, may lack the last writes. Every claim says so until one has
+ * S10 A command to another run that a commit carries is accepted with it under the rules of `command`, or passed over; but the end of a child
+ *     finds room in a full inbox.
+ * S11 A run with a parent is created only while the parent's claim holds and no cancel of it has been accepted.
+ * S12 A store that was started again, or has taken another's place, may lack the last writes. Every claim says so until one has
  *     committed, or written back, under the name of the new store; its epoch is one that no claim has had that may be lost.
  *
  * A call that throws `StoreAway` has an unknown outcome: it may have happened. Claimants then abandon the delivery; the next claim finds out.
@@ -45,6 +48,8 @@ export interface CreateRun {
   /** Epoch milliseconds of the store's clock; the first job is added then, or at once where null. */
   readonly run_at_ms: number | null;
   readonly session: CreateSession;
+  /** The claim of the run that starts this one: without it, or once that run is being cancelled, nothing is created. Both lie in one shard. */
+  readonly parent?: Claim | null;
   /** Epoch milliseconds of the store's clock (S6). */
   readonly not_after_ms: number;
 }
@@ -59,6 +64,8 @@ export type CreateReply =
   /** Nothing was written: the session's current run has not ended. */
   | { readonly type: 'session_busy'; readonly run_id: string }
   | { readonly type: 'session_missing' }
+  /** The parent's claim does not hold, or the parent is being cancelled. */
+  | { readonly type: 'fenced' }
   | { readonly type: 'too_late' };
 
 export interface ClaimRequest {
@@ -107,7 +114,7 @@ export interface Claimed {
   readonly session_last: string | null;
   /** How long the run still had to wait when a command woke it, ms; 0 when nothing is waited for. */
   readonly wait_ms: number;
-  /** Set where the store is another than the run was written by (S10): its name, for the claim's first commit. */
+  /** Set where the store is another than the run was written by (S12): its name, for the claim's first commit. */
   readonly other_store: string | null;
 }
 
@@ -157,10 +164,15 @@ export interface Commit {
   /** The claim has settled as unknown what an earlier one had begun: it is no proof that the run does not kill its workers, and the count goes on. `excused`: this
    * delivery is out of the count already. */
   readonly took_over?: 'no' | 'counted' | 'excused';
-  /** The store that the claim was told of as another: what may be lost has been looked into (S10). */
+  /** The store that the claim was told of as another: what may be lost has been looked into (S12). */
   readonly store_id?: string;
   readonly next: Next;
+  /** Commands to other runs of the same shard, accepted with this write; a run that cannot take one, or is not there, is passed over. */
+  readonly tell?: readonly ToldCommand[];
 }
+
+/** See `SendCommand`. */
+export interface ToldCommand { readonly run_id: string; readonly command_id: string; readonly command: Command }
 
 export type CommitReply =
   /** `inbox`: commands beyond `inbox_seen`; with `keep` they are still waiting to be applied. */
@@ -282,7 +294,7 @@ export interface RunDirectory {
   read(run_id: string, without?: 'messages'): Promise<RunSnapshot | null>;
   events(run_id: string, after_seq: number, limit: number): Promise<EventRange | null>;
   ledger(run_id: string): Promise<readonly LedgerEntry[] | null>;
-  /** Where the run went on, or will, each time it had come to another store (S10): what somebody had seen beyond that may be gone. The newest are kept, oldest first. */
+  /** Where the run went on, or will, each time it had come to another store (S12): what somebody had seen beyond that may be gone. The newest are kept, oldest first. */
   moves(run_id: string): Promise<readonly Move[]>;
   list(query: ListRuns): Promise<{ readonly run_ids: readonly string[]; readonly next_before_id: string | null }>;
   /** Begins a session without a run. Idempotent by id. */

@@ -21,11 +21,19 @@ export interface ToolRun {
   readonly confirm?: () => Promise<void>;
 }
 
+/** What a tool gave beside its text. */
+export interface ToolAttachment {
+  readonly media_type: string;
+  readonly bytes: Uint8Array;
+}
+
 export interface ToolRunResult {
   readonly content: string;
   readonly is_error: boolean;
   /** Whether the tool itself said how it went. */
   readonly settled: boolean;
+  /** Kept beside the run; images among them are shown to models that take some. The text says of each what it is. */
+  readonly attachments?: readonly ToolAttachment[];
 }
 
 export interface ToolCatalogue {

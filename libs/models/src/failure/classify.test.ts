@@ -15,6 +15,7 @@ interface Sample {
   readonly body: unknown;
   readonly context?: { readonly window?: number; readonly estPromptTokens?: number; readonly signalAborted?: boolean };
   readonly expected_reason: string;
+  readonly expected_detail?: { readonly feature?: string };
   readonly expected_retry_after_ms?: number;
 }
 
@@ -86,6 +87,14 @@ describe('each sample of an error', () => {
     const outcome = await served(sample);
     expect(reasonOf(outcome)).toBe(sample.expected_reason);
     if (sample.expected_retry_after_ms !== undefined) expect(outcome).toMatchObject({ failure: { retry_after_s: sample.expected_retry_after_ms / 1000 } });
+  });
+
+  it.each(samples.filter((sample) => sample.expected_detail?.feature === 'images'))('$id: the images can be left out', async (sample) => {
+    expect(await served(sample)).toMatchObject({ failure: { feature: 'images' } });
+  });
+
+  it.each(samples.filter((sample) => ['tools', 'thinking'].includes(sample.expected_detail?.feature ?? '')))('$id: nothing can be left out', async (sample) => {
+    expect(await served(sample)).not.toMatchObject({ failure: { feature: expect.anything() as unknown } });
   });
 
   it('names every reason there is', () => {

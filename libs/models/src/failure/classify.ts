@@ -3,7 +3,7 @@
  * an unreadable or a missing end), and this knows what the vendors mean by it. The order: our own clocks are the gateway's;
  * then the connection; then codes, texts and statuses, as `rules.ts` lists them.
  */
-import type { ErrorType } from '@treadle/core';
+import type { DroppableFeature, ErrorType } from '@treadle/core';
 import { HttpRefusal } from '../http/refusal.ts';
 import { EarlyEnd, StreamedError, UnreadableReply } from '../http/stream-fault.ts';
 import type { ProviderFailure } from '../provider.ts';
@@ -43,7 +43,14 @@ function refusal(error: HttpRefusal, context: FailureContext): ProviderFailure {
   const retry_after_s = retryAfterS({ headers: error.headers, text: error.body, nowMs: context.nowMs });
   const error_type = nameOf(body, status, { ...context, tellsWhen: retry_after_s !== null });
   const output_cap = error_type === 'output_cap_invalid' ? allowedOutput(body.text) : null;
-  return { ...failure(error_type, detail, retry_after_s), ...(output_cap === null ? {} : { output_cap }) };
+  const feature = error_type === 'feature_unsupported' ? droppable(body.text) : null;
+  return { ...failure(error_type, detail, retry_after_s), ...(output_cap === null ? {} : { output_cap }), ...(feature === null ? {} : { feature }) };
+}
+
+/** Tools and thinking cannot be left out without being asked for something else. */
+function droppable(text: string): DroppableFeature | null {
+  if (/stream_options|include_usage/i.test(text)) return 'stream_options';
+  return /\bimages?\b|vision|multimodal/i.test(text) ? 'images' : null;
 }
 
 /** The status was 200, so what the frame says has to tell. */

@@ -4,6 +4,8 @@
  * a file from the disk and sends it; `/bin/zsh` is valid base64, so the first bytes must be those of an image as well.)
  */
 
+import type { Message } from '@treadle/core';
+
 export interface WireImage {
   readonly media_type: 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp';
   /** Base64 without a prefix. */
@@ -16,6 +18,11 @@ const kinds: readonly { readonly media_type: WireImage['media_type']; readonly h
   { media_type: 'image/gif', head: [0x47, 0x49, 0x46, 0x38] },
   { media_type: 'image/webp', head: [0x52, 0x49, 0x46, 0x46] }, // in RIFF
 ];
+
+/** Of a tool's result, as far as a model may see them. */
+export function resultImages({ images = [] }: Extract<Message, { role: 'tool' }>): readonly WireImage[] {
+  return images.flatMap(({ data }) => data === undefined ? [] : imageOf(data) ?? []);
+}
 
 /** Null for what is no image. */
 export function imageOf(data: string): WireImage | null {

@@ -1,4 +1,4 @@
--- A claimant's write: events, state, transcript, ledger, inbox and the next job together, or nothing at all.
+-- A claimant's write: events, state, transcript, ledger, inbox, the next job and what other runs are told together, or nothing at all.
 -- KEYS  shard (6), run (7), queue
 -- ARGV  1: JSON of the commit (see turn-store.ts); then events, field/value pairs, messages, tool_use_id/entry pairs
 -- Reply committed, unseen commands… | inbox_changed, unseen commands… | fenced
@@ -13,6 +13,8 @@
 -- include: jobs
 -- include: next
 -- include: store-id
+-- include: words
+-- include: accept
 local commit = cjson.decode(ARGV[1])
 local ctl = read_ctl(run.ctl)
 if not ctl then return { 'fenced' } end
@@ -47,4 +49,6 @@ if applied > 0 then
 end
 follow(shard, keys_from(14), ctl, set, commit)
 set.write(run.ctl)
+-- Its parent, its children: a run that cannot take it is passed over.
+for _, told in ipairs(commit.tell) do accept_command(told.keys, shard, keys_from(14), told.command) end
 return with_inbox('committed', run.inbox, ctl, commit.inbox_seen)

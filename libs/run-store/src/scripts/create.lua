@@ -1,8 +1,9 @@
 -- Begins a run: its events, state, transcript and control record, and its first job or the time of it. Idempotent by run id.
 -- KEYS  shard (6), run (7), index of the tenant, session, its queue, sessions of the tenant, queue
 -- ARGV  1: JSON of the run (see run-directory.ts); 2: how the key of a run's ctl is spelt; then events, field/value pairs, messages
--- Reply created, run that the session is busy with (empty: none) | exists | too_late | session_missing | session_busy, run
+-- Reply created, run that the session is busy with (empty: none) | exists | too_late | session_missing | session_busy, run | fenced (the parent)
 -- include: ctl
+-- include: claim
 -- include: queue
 -- include: shard-keys
 -- include: run-keys
@@ -15,6 +16,10 @@ local create = cjson.decode(ARGV[1])
 local now = now_ms()
 if redis.call('EXISTS', run.ctl) == 1 then return { 'exists' } end
 if now > create.not_after_ms then return { 'too_late' } end
+if create.parent then
+  local parent = read_ctl(create.parent.ctl)
+  if not parent or parent.cancelling == '1' or not holds(parent, create.parent) then return { 'fenced' } end
+end
 
 local session, session_queue = KEYS[15], KEYS[16]
 local tenant, current = unpack(redis.call('HMGET', session, 'tenant', 'current'))

@@ -22,7 +22,7 @@ export interface MemoryJob { readonly type: 'turn' | 'finish'; readonly run_id: 
 
 export interface Data { deleted: Record<string, Deleted>; sessions: Record<string, Session>; runs: Record<string, Run>; jobs: MemoryJob[]; keys: Record<string, { run_id: string; body_hash: string }>; feed: number }
 
-export interface Protections { claimCheck: boolean; claimId: boolean; expectedSeq: boolean; inboxCheck: boolean }
+export interface Protections { claimCheck: boolean; claimId: boolean; expectedSeq: boolean; inboxCheck: boolean; /** Of a start: does its claim hold? */ parentCheck: boolean }
 
 export interface MemoryRunStore extends RunStore {
   /** The jobs that exist, in the order in which they would be delivered. */

@@ -27,7 +27,7 @@ export function createMemoryRunStore(): MemoryRunStore {
   let clockMs = 1_700_000_000_000;
   let store = 'store-1';
   let writes = 0;
-  const protections: Protections = { claimCheck: true, claimId: true, expectedSeq: true, inboxCheck: true };
+  const protections: Protections = { claimCheck: true, claimId: true, expectedSeq: true, inboxCheck: true, parentCheck: true };
 
   /** Null where the claim does not hold. */
   function recount(held: Claim, by: number): Run | null {
@@ -136,6 +136,7 @@ export function createMemoryRunStore(): MemoryRunStore {
       record.inbox_done = write.inbox_seen;
     }
     follow(write.claim.run_id, record, write);
+    for (const told of write.tell ?? []) command({ ...told, not_after_ms: Number.MAX_SAFE_INTEGER });
     return { type: 'committed', inbox: unseen(record, write.inbox_seen) };
   }
 
@@ -192,7 +193,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     if (isEnded(record.status)) return { type: 'invalid_state', status: record.status };
     if (record.wanted === 'cancel') return type === 'cancel' ? { type: 'accepted' } : { type: 'invalid_state', status: record.status };
     if (type === 'resume' && record.status !== 'paused' && record.wanted !== 'pause') return { type: 'invalid_state', status: record.status };
-    if (record.inbox.length >= inboxLimit) return { type: 'inbox_full' };
+    if (record.inbox.length >= inboxLimit && type !== 'child_ended') return { type: 'inbox_full' };
     record.inbox.push({ command_id: sent.command_id, command: sent.command });
     record.inbox_in++;
     record.commands.push(sent.command_id);
@@ -231,9 +232,16 @@ export function createMemoryRunStore(): MemoryRunStore {
     }
   }
 
+  function mayHaveChild(parent: Claim | null): boolean {
+    if (parent === null || !protections.parentCheck) return true;
+    const record = run(parent.run_id);
+    return record?.epoch === parent.epoch && record.claim_id === parent.claim_id && record.wanted !== 'cancel';
+  }
+
   function create(request: CreateRun): CreateReply {
     if (run(request.run_id) !== undefined || data.deleted[request.run_id] !== undefined) return { type: 'exists' };
     if (clockMs > request.not_after_ms) return { type: 'too_late' };
+    if (!mayHaveChild(request.parent ?? null)) return { type: 'fenced' };
     const { session } = request;
     const known = data.sessions[session.id];
     if (session.mode === 'join' && known?.tenant !== request.tenant) return { type: 'session_missing' };

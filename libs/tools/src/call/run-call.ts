@@ -4,14 +4,17 @@ import type { ToolRun, ToolRunResult } from '@treadle/engine';
 import type { CallEnd, ToolKind } from '../kind.ts';
 import { openWindow, type OpenWindow } from './window.ts';
 
+/** How often progress may put a time-out off where the host does not say. */
+const totalFactor = 4;
+
 /** Never rejects. Answers within the grace after an abort or a time-out, also where the tool ignores its signal. */
 export async function runCall(kind: ToolKind | undefined, run: ToolRun, graceMs: number): Promise<ToolRunResult> {
   if (kind === undefined) return notStarted(`This worker has no tool named ${run.tool.name}.`);
-  const window = openWindow(run.signal, { timeoutMs: run.tool.timeout_ms, graceMs, confirm: run.confirm });
+  const window = openWindow(run.signal, { timeoutMs: run.tool.timeout_ms, maxTotalMs: run.tool.max_total_ms ?? run.tool.timeout_ms * totalFactor, graceMs, confirm: run.confirm });
   try {
     if (window.cause() !== null) return notStarted('The call was interrupted before it began.');
     const end = await Promise.race([kind.call(run, window), window.overdue.then(() => null)]);
-    return resultOf(end, window, run);
+    return resultOf(end, window);
   } catch (error) {
     const why = `The tool could not be called: ${errorText(error)}`;
     return window.begun() ? unknown(why) : notStarted(why);
@@ -21,16 +24,16 @@ export async function runCall(kind: ToolKind | undefined, run: ToolRun, graceMs:
 }
 
 /** `end` null: left behind. After an abort or a time-out nobody waited for the answer, so what was begun counts as unknown. */
-function resultOf(end: CallEnd | null, window: OpenWindow, run: ToolRun): ToolRunResult {
+function resultOf(end: CallEnd | null, window: OpenWindow): ToolRunResult {
   const cause = window.cause();
   if (cause !== null && window.begun() && end?.type !== 'not_started') {
     return unknown(cause === 'timed_out'
-      ? `The tool timed out after ${run.tool.timeout_ms} ms. Whether it had an effect is not known.`
+      ? `The tool ${window.timeWords()}. Whether it had an effect is not known.`
       : 'The call was interrupted. Whether it had an effect is not known.');
   }
   if (end === null || (cause !== null && !window.begun())) return notStarted('The call was interrupted before it began.');
   switch (end.type) {
-    case 'answered': return { content: end.content.toWellFormed(), is_error: end.is_error, settled: true };
+    case 'answered': return { content: end.content.toWellFormed(), is_error: end.is_error, settled: true, ...(end.attachments === undefined ? {} : { attachments: end.attachments }) };
     case 'not_started': return notStarted(end.why);
     case 'lost': return unknown(end.why);
     default: return assertNever(end);

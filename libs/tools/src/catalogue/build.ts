@@ -43,14 +43,17 @@ function schemaProblem(tool: OfferedTool, schemas: SchemaStore): string | null {
 
 /** Unknown means careful: alone, and never repeated blindly. */
 function definition(tool: OfferedTool, wire_name: string, rules: CatalogueRules): ToolDefinition {
-  const policy = policyFor(rules.policies, tool.name);
+  // How a part of the host is carried out is nobody else's to say.
+  const policy = tool.builtin === undefined ? policyFor(rules.policies, tool.name) : {};
   return {
     name: tool.name, wire_name, description: tool.description, input_schema: tool.input_schema as ToolDefinition['input_schema'],
     effect: policy.effect ?? tool.effect ?? 'once',
     parallel: policy.parallel ?? tool.parallel ?? 'serial',
     timeout_ms: policy.timeout_ms ?? tool.timeout_ms ?? rules.defaultTimeoutMs,
+    ...(policy.max_total_ms === undefined ? {} : { max_total_ms: policy.max_total_ms }),
     ...(policy.on_unknown === 'ask' ? { on_unknown: 'ask' } : {}),
     ...(policy.polling === true ? { polling: true } : {}),
+    ...(tool.builtin === undefined ? {} : { builtin: tool.builtin }),
     hash: definitionHash(tool),
   };
 }

@@ -1,5 +1,7 @@
 /** Tools that are functions of this program. */
 import { errorText } from '../call/run-call.ts';
+import { mediaTypeOf } from '../content/media.ts';
+import { observed } from '../content/observed.ts';
 import type { CallEnd, ToolKind } from '../kind.ts';
 import type { FunctionToolSource } from '../sources.ts';
 
@@ -25,9 +27,10 @@ export function createFunctionKind(functions: readonly FunctionToolSource[]): To
   };
 }
 
-/** A string as it is, anything else as JSON. A result that cannot be written is an error of the tool, which did run. */
+/** A string as it is, bytes as what they are, anything else as JSON. A result that cannot be written is an error of the tool, which did run. */
 function answer(value: unknown): CallEnd {
   if (typeof value === 'string') return { type: 'answered', content: value, is_error: false };
+  if (value instanceof Uint8Array) return { type: 'answered', ...observed(value, mediaTypeOf(null)), is_error: false };
   try {
     return { type: 'answered', content: JSON.stringify(value) ?? '(no result)', is_error: false };
   } catch (error) {

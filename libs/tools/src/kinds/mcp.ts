@@ -1,13 +1,12 @@
-/** Tools of MCP servers over stdio: `server/tool`. */
+/** Tools of MCP servers, over stdio and over streamable HTTP: `server/tool`. */
 import { McpError, ErrorCode } from '@modelcontextprotocol/sdk/types.js';
 import type { ToolRun } from '@treadle/engine';
 import { errorText } from '../call/run-call.ts';
 import type { CallEnd, Offer, OfferedTool, ToolKind } from '../kind.ts';
-import { createMcpConnection, ServerUnreachable, type CallParams, type McpConnection } from '../mcp/connection.ts';
+import { createMcpConnection, ServerUnreachable, type ConnectionOptions, type CallParams, type McpConnection } from '../mcp/connection.ts';
 import { offeredTool } from '../mcp/offered-tool.ts';
-import { resultText } from '../mcp/result-text.ts';
+import { observationOf } from '../mcp/observation.ts';
 import { mayMatchBeginning } from '../catalogue/patterns.ts';
-import type { CompleteOptions } from '../options.ts';
 import type { McpServerSource } from '../sources.ts';
 
 export type ServerProbe = { readonly type: 'ok'; readonly tools: number } | { readonly type: 'unusable'; readonly problem: string };
@@ -19,7 +18,7 @@ export interface McpKind extends ToolKind {
 
 interface Server { readonly source: McpServerSource; readonly connection: McpConnection }
 
-export function createMcpKind(sources: Readonly<Record<string, McpServerSource>>, options: CompleteOptions): McpKind {
+export function createMcpKind(sources: Readonly<Record<string, McpServerSource>>, options: ConnectionOptions): McpKind {
   const servers = new Map<string, Server>(Object.entries(sources).map(([name, source]) => (
     [name, { source, connection: createMcpConnection(name, source, options) }])));
   const killAll = (): void => servers.forEach(({ connection }) => connection.killNow());
@@ -40,8 +39,10 @@ export function createMcpKind(sources: Readonly<Record<string, McpServerSource>>
         window.begin();
       };
       try {
-        const result = await server.connection.call(paramsOf(run), window.signal, begin);
-        return { type: 'answered', content: resultText(result), is_error: result.isError === true };
+        const { signal, progress } = window;
+        const result = await server.connection.call(paramsOf(run), { signal, begin, progress, repeatable: run.tool.effect !== 'once' });
+        const { content, attachments } = observationOf(result);
+        return { type: 'answered', content, is_error: result.isError === true, ...(attachments.length === 0 ? {} : { attachments }) };
       } catch (error) {
         return failedCall(error, begun, run.tool.name);
       }
@@ -95,6 +96,8 @@ const refusals: readonly number[] = [ErrorCode.ParseError, ErrorCode.InvalidRequ
 function failedCall(error: unknown, begun: boolean, tool: string): CallEnd {
   if (!begun) return { type: 'not_started', why: error instanceof ServerUnreachable ? error.message : `The call was not started: ${errorText(error)}` };
   if (error instanceof McpError && refusals.includes(error.code)) return { type: 'answered', content: error.message, is_error: true };
+  // Of a server elsewhere: it was not reached, or refused the request itself.
+  if ((error as { readonly sent?: boolean } | null)?.sent === false) return { type: 'not_started', why: `The server of ${tool} did not take the call: ${errorText(error)}` };
   // The SDK's word for a connection that was gone before anything was written.
   if (error instanceof Error && error.message === 'Not connected') return { type: 'not_started', why: `The server of ${tool} had just ended; nothing was sent.` };
   return { type: 'lost', why: `The server of ${tool} did not answer: ${errorText(error)}. Whether the call had an effect is not known.` };

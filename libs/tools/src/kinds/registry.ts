@@ -2,7 +2,10 @@
 import type { ToolKind } from '../kind.ts';
 import type { CompleteOptions } from '../options.ts';
 import type { ToolSources } from '../sources.ts';
+import { createBuiltinKind } from './builtin.ts';
+import { createHostedKind } from './hosted.ts';
 import { createFunctionKind } from './function.ts';
+import { createHttpKind } from './http.ts';
 import { createMcpKind, type McpKind } from './mcp.ts';
 
 export interface Kinds {
@@ -12,6 +15,15 @@ export interface Kinds {
 }
 
 export function createKinds(sources: ToolSources, options: CompleteOptions): Kinds {
-  const mcp = createMcpKind(sources.mcpServers, options);
-  return { mcp, all: [createFunctionKind(sources.functions), mcp] };
+  const fetch = sources.fetch ?? noWayOut;
+  const mcp = createMcpKind(sources.mcpServers, { ...options, fetch });
+  const all = [
+    createFunctionKind(sources.functions), createHttpKind(sources.httpTools ?? {}, fetch, options), mcp,
+    createBuiltinKind({ fetch, blobs: sources.blobs ?? null, options }), createHostedKind(),
+  ];
+  return { mcp, all };
 }
+
+const noWayOut: typeof globalThis.fetch = async () => {
+  throw Object.assign(new TypeError('this process has no way out'), { sent: false });
+};

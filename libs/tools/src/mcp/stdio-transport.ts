@@ -16,7 +16,8 @@ import { getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js
 import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
-import type { McpServerSource } from '../sources.ts';
+import type { McpStdioSource } from '../sources.ts';
+import type { McpTransport } from './transport.ts';
 import { watchOver } from './watchdog.ts';
 
 /** For what is still in the pipe when the server has ended. */
@@ -25,23 +26,15 @@ const drainMs = 200;
 const patienceMs = 1_000;
 const stderrKept = 2_000;
 
-export interface StdioTransport extends Transport {
-  /** The end of what the server wrote to stderr, for people. */
-  stderrTail(): string;
-  /** At once and without waiting; for the end of this process. */
-  killNow(): void;
-  readonly pid: number | undefined;
-}
-
-export function createStdioTransport(server: McpServerSource, maxMessageBytes: number): StdioTransport {
+export function createStdioTransport(server: McpStdioSource, maxMessageBytes: number): McpTransport {
   return new ServerProcess(server, maxMessageBytes);
 }
 
-class ServerProcess implements StdioTransport {
+class ServerProcess implements McpTransport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: Transport['onmessage'];
-  readonly #server: McpServerSource;
+  readonly #server: McpStdioSource;
   readonly #buffer: ReadBuffer;
   readonly #ended = Promise.withResolvers<void>();
   #child: ChildProcess | null = null;
@@ -49,16 +42,13 @@ class ServerProcess implements StdioTransport {
   #callOff: () => void = () => undefined;
   #stderr = '';
 
-  constructor(server: McpServerSource, maxMessageBytes: number) {
+  constructor(server: McpStdioSource, maxMessageBytes: number) {
     this.#server = server;
     this.#buffer = new ReadBuffer({ maxBufferSize: maxMessageBytes });
   }
 
-  get pid(): number | undefined {
-    return this.#child?.pid;
-  }
-
-  stderrTail(): string {
+  /** The end of what it wrote to stderr. */
+  lastWords(): string {
     return this.#stderr.trim();
   }
 
@@ -92,6 +82,10 @@ class ServerProcess implements StdioTransport {
     await new Promise<void>((resolve, reject) => {
       input.write(serializeMessage(message), (error) => (error === null || error === undefined ? resolve() : reject(error)));
     });
+  }
+
+  retire(): void {
+    this.close().catch(() => undefined);
   }
 
   async close(): Promise<void> {

@@ -5,6 +5,7 @@
 import type { Message, ModelRequest, ToolDefinition } from '@treadle/core';
 import { wireId, wireName, wireNames, type WireNames } from '../../request/names.ts';
 import { plainSchema } from '../../request/plain-schema.ts';
+import { resultImages, type WireImage } from '../../request/images.ts';
 import { userParts, type UserPart } from '../../request/user-parts.ts';
 import { hostText, resultText } from '../../request/words.ts';
 import { laidOut, type AnthropicThinking, type Origin } from './thinking.ts';
@@ -16,7 +17,7 @@ export interface AnthropicToolUse { readonly type: 'tool_use'; readonly id: stri
 export interface AnthropicToolResult {
   readonly type: 'tool_result';
   readonly tool_use_id: string;
-  readonly content: readonly AnthropicText[];
+  readonly content: readonly (AnthropicText | AnthropicImage)[];
   readonly is_error?: true;
 }
 
@@ -90,7 +91,7 @@ function blocksOf(message: Message, how: Rendering): readonly AnthropicBlock[] {
     case 'host': return [{ type: 'text', text: hostText(message) }];
     case 'assistant': return assistantBlocks(message, how);
     case 'tool': return [{
-      type: 'tool_result', tool_use_id: wireId(message.tool_use_id, longestId), content: [{ type: 'text', text: resultText(message.content) }],
+      type: 'tool_result', tool_use_id: wireId(message.tool_use_id, longestId), content: [{ type: 'text', text: resultText(message.content) }, ...resultImages(message).map(renderImage)],
       ...(message.is_error ? { is_error: true } : {}),
     }];
   }
@@ -115,7 +116,11 @@ function textBlocks(text: string): readonly AnthropicText[] {
 }
 
 function renderPart(part: UserPart): AnthropicBlock {
-  return part.type === 'text' ? part : { type: 'image', source: { type: 'base64', media_type: part.media_type, data: part.data } };
+  return part.type === 'text' ? part : renderImage(part);
+}
+
+function renderImage({ media_type, data }: WireImage): AnthropicImage {
+  return { type: 'image', source: { type: 'base64', media_type, data } };
 }
 
 /** A conversation begins and ends with the user. */

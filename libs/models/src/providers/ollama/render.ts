@@ -4,6 +4,7 @@
 import type { Content, Message, ModelRequest, ToolDefinition } from '@treadle/core';
 import { wireName, wireNames, type WireNames } from '../../request/names.ts';
 import { resolvableSchema } from '../../request/schema.ts';
+import { resultImages } from '../../request/images.ts';
 import { userParts } from '../../request/user-parts.ts';
 import { flaggedResultText, hostText } from '../../request/words.ts';
 
@@ -66,7 +67,7 @@ function renderMessage(message: Message, how: Rendering): OllamaMessage {
       }),
     };
     case 'tool': return {
-      role: 'tool', content: flaggedResultText(message.content, message.is_error),
+      role: 'tool', content: flaggedResultText(message.content, message.is_error), ...shown(resultImages(message).map(({ data }) => data)),
       tool_name: wireName(message.tool_name, how.names), tool_call_id: message.tool_use_id,
     };
   }
@@ -76,7 +77,11 @@ function renderUser(content: Content, how: Rendering): OllamaMessage {
   const parts = userParts(content, how.images);
   const images = parts.flatMap((part) => (part.type === 'image' ? [part.data] : []));
   const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
-  return { role: 'user', content: texts.join('\n'), ...(images.length === 0 ? {} : { images }) };
+  return { role: 'user', content: texts.join('\n'), ...shown(images) };
+}
+
+function shown(images: readonly string[]): Pick<OllamaMessage, 'images'> {
+  return images.length === 0 ? {} : { images };
 }
 
 /** A conversation that ends with the assistant's text is continued, and strict servers want that text without blanks at its end. */

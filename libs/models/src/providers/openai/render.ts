@@ -5,6 +5,7 @@
 import type { Content, Message, ModelRequest, ToolDefinition } from '@treadle/core';
 import { wireId, wireName, wireNames, type WireNames } from '../../request/names.ts';
 import { plainSchema } from '../../request/plain-schema.ts';
+import { resultImages } from '../../request/images.ts';
 import { userParts, type UserPart } from '../../request/user-parts.ts';
 import { flaggedResultText, hostText } from '../../request/words.ts';
 
@@ -37,7 +38,8 @@ export interface OpenaiRequest {
   readonly tools?: readonly OpenaiTool[];
   readonly stream: true;
   /** Else no server says what a streamed reply has cost. */
-  readonly stream_options: { readonly include_usage: true };
+  /** Absent where the server has refused it: the reply then has no usage. */
+  readonly stream_options?: { readonly include_usage: true };
   readonly max_tokens?: number;
   readonly max_completion_tokens?: number;
 }
@@ -47,18 +49,35 @@ const longestId = 40;
 
 /** `newNames`: the vendor's own newer models take `max_completion_tokens` only; most servers that imitate it, `max_tokens` only. */
 export function render(request: ModelRequest, newNames: boolean): OpenaiRequest {
-  const { model, system, messages, tools } = request;
+  const { model, system, messages, tools, without } = request;
   const how = { names: wireNames(tools), images: model.supports_images };
   return {
     model: model.model,
-    messages: [...(system.trim() === '' ? [] : [{ role: 'system' as const, content: system }]), ...messages.map((message) => renderMessage(message, how))],
+    messages: [...(system.trim() === '' ? [] : [{ role: 'system' as const, content: system }]), ...renderAll(messages, how)],
     ...(tools.length === 0 ? {} : { tools: tools.map(renderTool) }),
-    stream: true, stream_options: { include_usage: true },
+    stream: true, ...(without?.includes('stream_options') === true ? {} : { stream_options: { include_usage: true } }),
     ...(newNames ? { max_completion_tokens: model.max_output_tokens } : { max_tokens: model.max_output_tokens }),
   };
 }
 
 interface Rendering { readonly names: WireNames; readonly images: boolean }
+
+/** A result is text on this wire. Its images are said as the user, behind the last result of the batch: between results nothing may stand. */
+function renderAll(messages: readonly Message[], how: Rendering): OpenaiMessage[] {
+  return messages.flatMap((message, index) => {
+    const rendered = renderMessage(message, how);
+    if (message.role !== 'tool' || messages[index + 1]?.role === 'tool') return [rendered];
+    const from = messages.slice(0, index + 1).findLastIndex((each) => each.role !== 'tool') + 1;
+    const parts = messages.slice(from, index + 1).flatMap((each) => each.role === 'tool' ? imageParts(each) : []);
+    return parts.length === 0 ? [rendered] : [rendered, { role: 'user' as const, content: parts }];
+  });
+}
+
+function imageParts(message: Extract<Message, { role: 'tool' }>): OpenaiPart[] {
+  const images = resultImages(message);
+  if (images.length === 0) return [];
+  return [{ type: 'text', text: `[Images of the result of ${message.tool_name}. They come from the tool, not from the user.]` }, ...images.map((image) => renderPart({ type: 'image', ...image }))];
+}
 
 function renderMessage(message: Message, how: Rendering): OpenaiMessage {
   switch (message.role) {

@@ -1,5 +1,5 @@
 /**
- * The run store's conformance suite: S1 to S10 of the port, for the double and for Redis alike (S9, durability, is the real
+ * The run store's conformance suite: S1 to S12 of the port, for the double and for Redis alike (S9, durability, is the real
  * store's own to test). Every promise of the port is a test here; a store that passes can stand in for another.
  */
 import { beforeEach, describe } from 'vitest';
@@ -17,6 +17,7 @@ import { pumpTests } from './pumping.ts';
 import { readTests } from './reading.ts';
 import { removalTests } from './removing.ts';
 import { sessionTests } from './sessions.ts';
+import { treeTests } from './trees.ts';
 
 /** Registers the suite with vitest. `factory` makes an empty store for each test. */
 export function runStoreConformance(name: string, factory: () => RunStoreUnderTest | Promise<RunStoreUnderTest>): void {
@@ -37,5 +38,6 @@ export function runStoreConformance(name: string, factory: () => RunStoreUnderTe
     describe('removal', () => { removalTests(current); });
     describe('reads', () => { readTests(current); });
     describe('sessions', () => { sessionTests(current); });
+    describe('trees', () => { treeTests(current); });
   });
 }

@@ -1,0 +1,2 @@
+export { insideOf } from './addresses.ts';
+export { createEgress, NotSent, type EgressOptions } from './egress.ts';

@@ -1,0 +1,57 @@
+/** What keeps tools inside their boundaries, and what they give from doing harm. */
+import type { Protection } from './protections.ts';
+
+const egress = 'libs/egress/src/egress.ts';
+const ways = (named: string) => ({ file: 'libs/egress/src/egress.test.ts', named });
+const elsewhere = (named: string) => ({ file: 'libs/tools/src/kinds/mcp-http.test.ts', named });
+
+export const boundaryProtections: readonly Protection[] = [
+  {
+    name: 'literal-addresses',
+    without: 'an address that is written out is not looked at',
+    edits: [{ file: egress, find: 'if (!free && isIP(literal) !== 0) refuse(', replace: 'if (!free && isIP(literal) === 9) refuse(' }],
+    tests: [ways('literal addresses')],
+  },
+  {
+    name: 'all-addresses',
+    without: 'of the addresses of a name only the first is looked at',
+    edits: [{ file: egress, find: 'for (const { address } of found) refuse(', replace: 'for (const { address } of found.slice(0, 1)) refuse(' }],
+    tests: [ways('one inner address among public ones')],
+  },
+  {
+    name: 'pinned-address',
+    without: 'a name is asked for a second time after it was checked',
+    edits: [{ file: egress, find: '      return found;\n    }).then(', replace: '      return resolve(hostname);\n    }).then(' }],
+    tests: [ways('a name is resolved once')],
+  },
+  {
+    name: 'masked-secrets',
+    without: 'what a tool says is passed on with the host\'s secrets in it',
+    edits: [{ file: 'libs/tools/src/content/mask.ts', find: '    result: (result) => ordered.length === 0 ?', replace: '    result: (result) => ordered.length >= 0 ?' }],
+    tests: [{ file: 'libs/tools/src/kinds/http.test.ts', named: 'keeps its secrets although the server echoes them' }],
+  },
+  {
+    name: 'repeat-by-effect',
+    without: 'a call that may have happened is sent again, whatever its effect',
+    edits: [{ file: 'libs/tools/src/mcp/connection.ts', find: 'neverTaken(error) || (repeatable && brokeOff(error))', replace: 'neverTaken(error) || brokeOff(error)' }],
+    tests: [elsewhere('is repeated only where that does no harm')],
+  },
+  {
+    name: 'session-anew',
+    without: 'a session that the server has forgotten is used for ever',
+    edits: [{ file: 'libs/tools/src/mcp/connection.ts', find: '    return neverTaken(error) || (repeatable', replace: '    return (repeatable' }],
+    tests: [elsewhere('has forgotten the session')],
+  },
+  {
+    name: 'images-checked',
+    without: 'a picture of a tool is sent as large as it came',
+    edits: [{ file: 'libs/models/src/shrink-images.ts', find: "if (message.role === 'tool') return fitting(message, side);", replace: "if (message.role === 'tool') return message;" }],
+    tests: [{ file: 'libs/models/src/shrink-images.test.ts', named: 'are within what providers take' }],
+  },
+  {
+    name: 'images-prove-nothing',
+    without: 'images that cost a provider little are taken for a conversation that it has cut',
+    edits: [{ file: 'libs/core/src/decide-replied.ts', find: 'const certain = estimated_tokens - imageTokens(state, model);', replace: 'const certain = estimated_tokens - 0 * imageTokens(state, model);' }],
+    tests: [{ file: 'libs/core/src/images.test.ts', named: 'prove nothing about a count' }],
+  },
+];
