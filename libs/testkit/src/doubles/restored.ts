@@ -30,3 +30,9 @@ export function writtenBack(record: Run, { run, commands_applied, store_id }: Wr
     inbox: record.inbox.slice(commands_applied), inbox_done: record.inbox_done + commands_applied, archived_seq: run.archived_seq, sealed: null, store: store_id, moves: [...record.moves, { seq: run.archived_seq + run.events.length, at_ms: clockMs, epoch: record.epoch }],
   };
 }
+
+/** With the one that nobody has made yet. */
+export function movesOf(record: Run | undefined, store: string, clockMs: number): Run['moves'] {
+  if (record === undefined) return [];
+  return record.store === store ? record.moves : [...record.moves, { seq: record.last_seq, at_ms: clockMs, epoch: clockMs }];
+}

@@ -12,7 +12,7 @@ import type {
 } from '@treadle/engine';
 import { archivingOf } from './archiving.ts';
 import type { Data, MemoryRunStore, Protections, Run } from './records.ts';
-import { restoredRecord, writtenBack } from './restored.ts';
+import { movesOf, restoredRecord, writtenBack } from './restored.ts';
 import { pageOfSessions, readSession, type Session } from './sessions.ts';
 
 const inboxLimit = 1000;
@@ -360,10 +360,7 @@ export function createMemoryRunStore(): MemoryRunStore {
       return { events, first_seq: record.events[0]?.seq ?? 0, last_seq: record.last_seq, moves: [...record.moves] };
     }),
     ledger: (run_id) => step(() => { const record = run(run_id); return record === undefined ? null : Object.values(record.ledger); }),
-    moves: (run_id) => step(() => {
-      const record = run(run_id);
-      return record === undefined ? [] : [...record.moves, ...(record.store === store ? [] : [{ seq: record.last_seq, at_ms: clockMs, epoch: clockMs }])];
-    }),
+    moves: (run_id) => step(() => movesOf(run(run_id), store, clockMs)),
     list: (query) => step(() => list(query)),
     createSession: ({ id, tenant, not_after_ms }) => step(() => {
       if (data.sessions[id] === undefined && clockMs > not_after_ms) return 'too_late' as const;
