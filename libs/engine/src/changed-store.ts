@@ -8,7 +8,7 @@
  * 4  The archive does not answer: the run waits for it, without an event and without blame, as often as it takes. Going on unseen could
  *    write other events under sequence numbers that readers have.
  */
-import { canonicalJson, initialState, isEnded, wellFormed, type Command, type RunEvent, type RunState } from '@treadle/core';
+import { canonicalJson, initialState, isEnded, tellings, wellFormed, type Command, type RunEvent, type RunState } from '@treadle/core';
 import { readArchived, restoredFrom, type ArchivedLog } from './archived-run.ts';
 import type { RunHold } from './hold.ts';
 import type { Archive } from './ports/archive.ts';
@@ -109,6 +109,7 @@ function writeBackOf({ clock }: LookDeps, { hold, claimed, ahead }: { readonly h
   const awaited = commands_applied < claimed.inbox.length;
   const delay_ms = Math.ceil((waits_until ?? 0) - clock.nowMs());
   return {
+    tell: tellings(hold.state, state).map((told) => ({ ...told, command_id: `${state.run_id}-${state.last_seq}` })),
     claim: hold.claim, expected_seq: hold.state.last_seq, store_id: claimed.other_store, commands_applied,
     // What an ended run came to is put into the archive with its last event.
     run: restoredFrom(state, ledger, ended ? [ahead.last_text] : []),

@@ -2,6 +2,7 @@
 import { shardOf } from '@treadle/core';
 import type { RestoredRun, StoreUpkeep, TurnStore } from '@treadle/engine';
 import { asReply, unknownReply } from './replies.ts';
+import { commandHeader } from './run-directory.ts';
 import { keepSessionMs } from './session-directory.ts';
 import type { StoreParts } from './store-parts.ts';
 
@@ -23,9 +24,9 @@ export function createRestoring({ run, keys, jobs, options }: StoreParts): Pick<
       if (reply[0] !== 'restored' && reply[0] !== 'exists') throw unknownReply('restore', reply);
       return reply[0];
     },
-    async writeBack({ claim, expected_seq, store_id, run: archived, commands_applied, next }) {
+    async writeBack({ claim, expected_seq, store_id, run: archived, commands_applied, next, tell }) {
       const { header, payload } = argsOf(archived, options);
-      const more = { epoch: claim.epoch, claim_id: claim.claim_id, expected_seq, store_id, commands_applied, next, took_over: 'no' };
+      const more = { epoch: claim.epoch, claim_id: claim.claim_id, expected_seq, store_id, commands_applied, next, took_over: 'no', tell: tell.map((told) => ({ keys: keys.commands(told.run_id), command: commandHeader({ ...told, not_after_ms: Number.MAX_SAFE_INTEGER }, options) })) };
       const reply = asReply(await run('write_back', {
         keys: [...keys.run(claim.run_id), ...jobs.keys(shardOf(claim.run_id))], args: [JSON.stringify({ ...header, ...more }), ...payload],
       }));

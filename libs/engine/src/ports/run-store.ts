@@ -363,6 +363,8 @@ export interface WriteBack {
   /** How many of the commands that the claim was told of, from the first, the archived log has already. */
   readonly commands_applied: number;
   readonly next: Exclude<Next, { readonly type: 'keep' }>;
+  /** As of a commit: what other runs were told beyond the store's end. */
+  readonly tell: readonly ToldCommand[];
 }
 
 /** Background duties, for a worker's ticks, and what is done when the store was lost. */

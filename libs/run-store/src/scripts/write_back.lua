@@ -12,6 +12,8 @@
 -- include: jobs
 -- include: next
 -- include: store-id
+-- include: words
+-- include: accept
 local back = cjson.decode(ARGV[1])
 local ctl = read_ctl(run.ctl)
 if not ctl or not may_write(ctl, back) then return { 'fenced' } end
@@ -31,4 +33,6 @@ set.put('status', back.status, 'epoch', math.max(num(ctl, 'epoch'), back.event_e
 follow(shard, keys_from(14), ctl, set, back)
 set.write(run.ctl)
 tell(shard, back.run_id, last_seq)
+-- What was lost with it: that its parent and its children were told.
+for _, told in ipairs(back.tell) do accept_command(told.keys, shard, keys_from(14), told.command) end
 return { 'written' }

@@ -285,6 +285,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     const record = run(back.claim.run_id);
     if (record === undefined || !mayWrite(record, back.claim, back.expected_seq)) return 'fenced';
     Object.assign(record, writtenBack(record, back, clockMs));
+    for (const told of back.tell) command({ ...told, not_after_ms: Number.MAX_SAFE_INTEGER });
     data.feed++;
     if (back.run.events.length > 0) record.archive_ms ??= clockMs + archiveEveryMs;
     follow(back.claim.run_id, record, back);

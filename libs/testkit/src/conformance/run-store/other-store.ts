@@ -18,7 +18,7 @@ async function come(it: Driver) {
   await it.under.otherStore(run_id);
   const { claim, claimed } = await it.claim(run_id, 2);
   const back = (fields: Partial<WriteBack> = {}): WriteBack => (
-    { claim, expected_seq: 2, store_id: claimed.other_store ?? '', run: archived(run_id), commands_applied: 0, next: { type: 'job' }, ...fields });
+    { claim, expected_seq: 2, store_id: claimed.other_store ?? '', run: archived(run_id), commands_applied: 0, next: { type: 'job' }, tell: [], ...fields });
   return { run_id, claim, claimed, back };
 }
 
@@ -94,12 +94,21 @@ export function otherStoreTests(it: () => Driver): void {
     expect(await it().store.seal(over.run_id, 100)).toEqual({ run_id: over.run_id, first_seq: 9, last_seq: 9, ended: true });
   });
 
+  test('whom the run had told of its end is told again, once', async () => {
+    const parent = await it().create();
+    const over = await come(it());
+    const tell = [{ run_id: parent, command_id: 'end', command: { type: 'steer', text: 'x' } }] as const;
+    await it().store.writeBack(over.back({ run: { ...archived(over.run_id), status: 'completed', archived_seq: 8, events: [eventText(9)] }, next: { type: 'end' }, tell }));
+    expect(await it().send(parent, { type: 'steer', text: 'x' }, { command_id: 'end' })).toEqual({ type: 'accepted' });
+    expect((await it().claim(parent)).claimed.inbox.map((entry) => entry.command_id)).toEqual(['end']);
+  });
+
   test('commands that the archived log does not have stay, in their order', async () => {
     const { run_id } = await it().after({ type: 'job' });
     for (const id of ['c1', 'c2', 'c3']) await it().send(run_id, { type: 'steer', text: id }, { command_id: id });
     await it().under.otherStore(run_id);
     const { claim, claimed } = await it().claim(run_id, 2);
-    await it().store.writeBack({ claim, expected_seq: 2, store_id: claimed.other_store ?? '', run: archived(run_id), commands_applied: 1, next: { type: 'job' } });
+    await it().store.writeBack({ claim, expected_seq: 2, store_id: claimed.other_store ?? '', run: archived(run_id), commands_applied: 1, next: { type: 'job' }, tell: [] });
     const next = await it().claim(run_id, 3);
     expect([next.claimed.inbox.map((entry) => entry.command_id), next.claimed.inbox_in]).toEqual([['c2', 'c3'], 3]);
     await it().commits(it().write(next.claim, 9, { type: 'pause' }, { status: 'paused', inbox_seen: 3, applies_inbox: true }));
