@@ -6,6 +6,7 @@
 import { boundaryProtections } from './boundary-protections.ts';
 import { canaryProtections } from './canary-protections.ts';
 import { fleetProtections } from './fleet-protections.ts';
+import { lostWriteProtections } from './lost-write-protections.ts';
 import { storeProtections } from './store-protections.ts';
 
 export interface Edit { readonly file: string; readonly find: string; readonly replace: string }
@@ -219,5 +220,5 @@ const durabilityProtections: readonly Protection[] = [
 
 export const protections: readonly Protection[] = [
   ...storeProtections, ...engineProtections, ...archiveProtections, ...readerProtections, ...durabilityProtections, ...fleetProtections, ...canaryProtections,
-  ...boundaryProtections,
+  ...boundaryProtections, ...lostWriteProtections,
 ];

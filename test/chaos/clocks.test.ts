@@ -14,7 +14,7 @@ afterEach(async () => {
 const hour = 3_600_000;
 const waitS = 3;
 
-test.each([['an hour', hour], ['a day', 24 * hour]])('workers %s ahead and behind wake waiting runs in time, and no event is out of order', async (_, shiftMs) => {
+test.each([['an hour', hour], ['a day', 24 * hour]])('C59: workers %s ahead and behind wake waiting runs in time, and no event is out of order', async (_, shiftMs) => {
   const asked = new Map<string, number>();
   const labelOf = (body: ChatBody): string => /\[\[([\w-]+)/.exec(JSON.stringify(body.messages ?? []))?.[1] ?? '';
   const here = stage = await startChaos({

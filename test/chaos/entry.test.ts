@@ -14,7 +14,7 @@ afterEach(async () => {
   stage = null;
 });
 
-test('fifty equal posts with one key are one run, over three API processes, one of which is killed meanwhile', async () => {
+test('C58: fifty equal posts with one key are one run, over three API processes, one of which is killed meanwhile', async () => {
   const here = stage = await startChaos();
   const others = await Promise.all([here.more('api'), here.more('api')]);
   const urls = [here.url, ...others.map((role) => role.url)];
@@ -42,7 +42,7 @@ test('fifty equal posts with one key are one run, over three API processes, one 
   expect(problemsOf(await historyOf(here, runs, []))).toEqual([]);
 }, scaled({ small: 180_000, large: 900_000 }));
 
-test('creates and cancels that were given up while Redis stood still do not happen afterwards', async () => {
+test('C64: creates and cancels that were given up while Redis stood still do not happen afterwards', async () => {
   const here = stage = await startChaos();
   const live = await Promise.all(Array.from({ length: 5 }, (_, index) => post(here.url, `live-${index}`, { agent: 'tester', input: `[[live-${index}]]` })));
   here.redisProxy.freeze();

@@ -18,16 +18,19 @@ afterAll(async () => { await stage.stop(); });
 test('kill -9 at every point loses nothing, repeats nothing and reorders nothing', async () => {
   const random = randomFrom(chosenSeed('kill points'));
   const plan = points.flatMap((point) => Array.from({ length: perPoint }, (_, index) => ({ key: `${point}-${index}`, point, nth: nthOf(point, random) })));
-  // The API dies before there is a run; the model does not know the run's id. Both know the key.
-  for (const { key, point, nth } of plan) if (byKey.includes(point)) stage.armed.arm(key, { point, nth });
-  const posted = await postRuns(stage, plan.map(({ key }) => key));
-  const idOf = new Map(posted.map(({ key, id }) => [key, id]));
-  for (const { key, point, nth } of plan) if (!byKey.includes(point)) stage.armed.arm(idOf.get(key)!, { point, nth });
-
-  const ids = posted.map(({ id }) => id);
-  const readers = readAll(stage, ids, random);
-  await stage.workers.start(3);
-  await allEnded(stage, ids, scaled({ small: 240_000, large: 3_600_000 }));
+  const ids: string[] = [];
+  const readers: ReturnType<typeof readAll> = [];
+  let rest: readonly Planned[] = plan;
+  // A neighbour's death takes some occasions away: those faults are tried again, on runs of their own.
+  for (let round = 1; round <= 3 && rest.length > 0; round++) {
+    const named = rest.map((fault) => ({ ...fault, key: `${fault.key}-${round}` }));
+    const idOf = await begun(named);
+    ids.push(...idOf.values());
+    readers.push(...readAll(stage, [...idOf.values()], random));
+    await allEnded(stage, [...idOf.values()], scaled({ small: 400_000, large: 3_600_000 }));
+    const done = stage.armed.fired();
+    rest = rest.filter((_, index) => !done.has(named[index]!.key) && !done.has(idOf.get(named[index]!.key)!));
+  }
   await Promise.all(readers.map((reader) => reader.ended));
 
   const fired = stage.armed.fired();
@@ -37,7 +40,25 @@ test('kill -9 at every point loses nothing, repeats nothing and reorders nothing
   expect(unknownWithoutCause(history.runs, fired)).toEqual([]);
   const broken = readers.reduce((sum, reader) => sum + reader.connections(), 0);
   process.stdout.write(`kill points: ${ids.length} runs, ${fired.size} kills, ${stage.workers.ends() + stage.api.ends()} processes ended, ${broken} connections of ${readers.length} readers\n`);
-}, scaled({ small: 300_000, large: 3_700_000 }));
+}, scaled({ small: 600_000, large: 7_200_000 }));
+
+interface Planned { readonly key: string; readonly point: CrashPoint; readonly nth: number }
+
+/** Posts a run for each fault, and arms it. The API dies before there is a run; the model does not know the run's id. Both know the key. */
+async function begun(faults: readonly Planned[]): Promise<Map<string, string>> {
+  for (const { key, point, nth } of faults) if (byKey.includes(point)) stage.armed.arm(key, { point, nth });
+  const idOf = new Map<string, string>();
+  // In waves, so that most runs have few neighbours.
+  for (let first = 0; first < faults.length; first += 96) {
+    const wave = faults.slice(first, first + 96);
+    const posted = await postRuns(stage, wave.map(({ key }) => key));
+    for (const { key, id } of posted) idOf.set(key, id);
+    for (const { key, point, nth } of wave) if (!byKey.includes(point)) stage.armed.arm(idOf.get(key)!, { point, nth });
+    if (stage.workers.roles.length === 0) await stage.workers.start(3);
+    if (first + 96 < faults.length) await allEnded(stage, posted.map(({ id }) => id), 1_200_000);
+  }
+  return idOf;
+}
 
 const byKey: readonly CrashPoint[] = [...apiPoints, 'P6', 'P7', 'P8'];
 

@@ -26,7 +26,7 @@ async function memoryOf(role: Role): Promise<Memory> {
   });
 }
 
-test('thousands of turns leave nothing behind in the worker', async () => {
+test('C85: thousands of turns leave nothing behind in the worker', async () => {
   const here = stage = await startChaos({
     limits: { max_turns: 200, tool_budget: 1000, session_timeout_s: 3600 }, env: { WORKER_CONCURRENCY: '30' },
     // Each call differs, so that nobody takes them for a loop.

@@ -17,7 +17,7 @@ afterEach(async () => {
 const labelOf = (body: ChatBody): string => /\[\[(\w+)/.exec(JSON.stringify(body.messages ?? []))?.[1] ?? '';
 const answered = (body: ChatBody): boolean => (body.messages ?? []).some((message) => message.role === 'tool');
 
-test('a run that kills its worker is poisoned after three deaths; the healthy ones beside it, which die with it, complete', async () => {
+test('C56: a run that kills its worker is poisoned after three deaths; the healthy ones beside it, which die with it, complete', async () => {
   const here = stage = await startChaos({
     configFile, env: { TREADLE_POISON_LIMIT: '3', WORKER_CONCURRENCY: '30', TREADLE_LEASE_MS: '3000' },
     // A turn of a healthy run takes longer than the time between two deaths: each death takes all of them along.
@@ -39,7 +39,7 @@ test('a run that kills its worker is poisoned after three deaths; the healthy on
   process.stdout.write(`poison: ${here.workers.ends()} workers died, the run ended ${String(byId.get(id!))}\n`);
 }, 180_000);
 
-test('tools that throw nothing, throw later, or emit errors that nobody hears, and models that break off, end no process', async () => {
+test('C86: tools that throw nothing, throw later, or emit errors that nobody hears, and models that break off, end no process', async () => {
   const bad = ['throw_null', 'throw_later', 'reject_later', 'emit_error'];
   const broken = new Set<string>();
   const here = stage = await startChaos({

@@ -1,7 +1,9 @@
 /**
- * R6, C60 and C59: Redis goes and comes back, or is slow, or refuses writes, while runs are under way. Every run completes within
+ * R6, C59, C60 and C61: Redis goes and comes back, or is slow, or refuses writes, while runs are under way. Every run completes within
  * 60 s of the return, no process is restarted, readiness is red meanwhile, and nothing happens twice.
  */
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectRedis } from '@treadle/run-store';
 import { afterEach, expect, test } from 'vitest';
@@ -28,6 +30,20 @@ async function admin(stage: ChaosStage, ...command: readonly string[]): Promise<
   redis.disconnect();
 }
 
+/** A directory in the place of its snapshot: writing one fails, and so do all writes until it works again. */
+async function snapshotsFail(stage: ChaosStage, fail: boolean): Promise<void> {
+  const redis = connectRedis(stage.redis.url, { role: 'command' });
+  const [, dir = ''] = await redis.config('GET', 'dir') as string[];
+  const path = join(dir, 'dump.rdb');
+  if (fail) mkdirSync(join(path, 'in the way'), { recursive: true });
+  else rmSync(path, { recursive: true });
+  if (fail) await redis.config('SET', 'save', '3600 1');
+  await redis.bgsave();
+  await until('the snapshot is done', async () => /rdb_bgsave_in_progress:0/.test(await redis.info('persistence')));
+  expect(await redis.info('persistence')).toContain(`rdb_last_bgsave_status:${fail ? 'err' : 'ok'}`);
+  redis.disconnect();
+}
+
 const faults: readonly Fault[] = [
   { name: 'is killed and started again', seen: true, lastsMs: scaled({ small: 3000, large: 10_000 }), begin: (stage) => stage.redis.kill(), end: (stage) => stage.redis.restart() },
   {
@@ -48,6 +64,10 @@ const faults: readonly Fault[] = [
     name: 'is a replica for a while, and refuses writes', seen: false, lastsMs: scaled({ small: 2000, large: 5000 }),
     begin: (stage) => admin(stage, 'REPLICAOF', '127.0.0.1', '1'), end: (stage) => admin(stage, 'REPLICAOF', 'NO', 'ONE'),
   },
+  {
+    name: 'cannot take its snapshots, and refuses writes for that', seen: false, lastsMs: scaled({ small: 2000, large: 5000 }),
+    begin: (stage) => snapshotsFail(stage, true), end: (stage) => snapshotsFail(stage, false),
+  },
 ];
 
 let stage: ChaosStage | null = null;
@@ -56,7 +76,7 @@ afterEach(async () => {
   stage = null;
 });
 
-test.each(faults)('Redis $name', async ({ name, seen, begin, lastsMs, end }) => {
+test.each(faults)('C60: Redis $name', async ({ name, seen, begin, lastsMs, end }) => {
   const random = randomFrom(chosenSeed(`redis ${name}`));
   const here = stage = await startChaos();
   await here.workers.start(2);

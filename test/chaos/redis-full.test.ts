@@ -25,7 +25,7 @@ async function create(here: ChaosStage, input: string): Promise<Answer> {
   return { status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.json() as Answer['body'] };
 }
 
-test('a full Redis: posts are answered 503 with Retry-After, workers live on, and all that was accepted completes when there is room', async () => {
+test('C61: a full Redis: posts are answered 503 with Retry-After, workers live on, and all that was accepted completes when there is room', async () => {
   const here = stage = await startChaos({ contextWindow: 1_000_000, script: () => reply({ text: 'done' }) });
   await here.workers.start(1);
   const pids = [...here.workers.roles, ...here.api.roles].map((role) => role.pid);
@@ -53,7 +53,7 @@ test('a full Redis: posts are answered 503 with Retry-After, workers live on, an
   expect(problemsOf(await historyOf(here, accepted, [], { usagePerReply: null }))).toEqual([]);
 }, 240_000);
 
-test.each(['allkeys-lru', 'volatile-lru'])('a Redis that would evict (%s) is not worked with: both processes say why and end with 2', async (policy) => {
+test.each(['allkeys-lru', 'volatile-lru'])('C62: a Redis that would evict (%s) is not worked with: both processes say why and end with 2', async (policy) => {
   const here = stage = await startChaos();
   await config(here, 'maxmemory-policy', policy);
   for (const role of ['api', 'worker'] as const) {

@@ -36,7 +36,7 @@ export async function startCostWorker(options: CostOptions): Promise<CostWorker>
   const random = { uuid: () => crypto.randomUUID(), jitter: () => 0.5 };
   const deps: TurnDeps = {
     store, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held: new HeldRuns(store),
-    increments: new IncrementWriter({ store, random }), archive: { putBlob: () => Promise.resolve(''), getBlob: () => Promise.resolve(null) },
+    increments: new IncrementWriter({ store, random }), archive: { putBlob: () => Promise.resolve(''), getBlob: () => Promise.resolve(null), events: () => Promise.resolve([]) },
     judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
     models: { ...alwaysThere, call: async (call) => {
       await options.onModelCall?.(call);

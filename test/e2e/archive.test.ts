@@ -81,7 +81,7 @@ test('a deleted run is gone from everywhere, though the process that was asked d
   }
 }, 90_000);
 
-test('what the retention is over for is gone from Redis, and is read from the archive', async () => {
+test('C63: what the retention is over for is gone from Redis, and is read from the archive', async () => {
   stage = await startStage({ model: { script: [], whenUsedUp: 'done' }, env: { TREADLE_RETENTION_H: '0' } });
   await stage.startWorker();
   const redis = connectRedis(stage.redis.url, { role: 'command' });
@@ -102,7 +102,7 @@ test('what the retention is over for is gone from Redis, and is read from the ar
   for (const run of runs) expect(await stage.client.run(run.id)).toMatchObject({ status: 'completed' });
 }, 120_000);
 
-test('a store that slows down, then fails now and then, costs no run anything, and gets everything once', async () => {
+test('C66: a store that slows down, then fails now and then, costs no run anything, and gets everything once', async () => {
   s3 = await startS3Server();
   stage = await startStage({ model: { script: toolTurns({ turns: 3, name: 'test__big', args: () => ({ bytes: 2000 }) }) }, env: s3Env(s3) });
   const worker = await stage.startWorker();

@@ -30,7 +30,7 @@ async function played({ results, sees = true, reads = false, maxBytes = 1000, ar
   let ran = 0;
   const deps: TurnDeps = {
     store, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held: new HeldRuns(store), judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
-    archive: wrap(archive), increments: new IncrementWriter({ store, random }),
+    archive: { ...wrap(archive), events: (...asked) => archive.events(...asked) }, increments: new IncrementWriter({ store, random }),
     models: {
       ...alwaysThere,
       call: async ({ request }) => {

@@ -42,7 +42,7 @@ async function world(limits: Partial<Limits>, model: (call: ModelCall, turn: num
   let turn = 0;
   const deps: TurnDeps = {
     store, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held, judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
-    archive: { putBlob: () => Promise.resolve('b'), getBlob: () => Promise.resolve(null) }, increments: new IncrementWriter({ store, random }, { firstMs: 5, maxMs: 10 }),
+    archive: { putBlob: () => Promise.resolve('b'), getBlob: () => Promise.resolve(null), events: () => Promise.resolve([]) }, increments: new IncrementWriter({ store, random }, { firstMs: 5, maxMs: 10 }),
     models: { ...alwaysThere, call: (call) => model(call, ++turn) },
     tools: {
       catalogue: () => Promise.resolve({ tools: [testTool('quick', { effect: 'read' })], problems: [] }), check: () => null,

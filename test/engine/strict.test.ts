@@ -26,7 +26,7 @@ async function world() {
   const held = new HeldRuns(store);
   const deps: TurnDeps = {
     store, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held, judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
-    archive: { putBlob: () => Promise.resolve('b'), getBlob: () => Promise.resolve(null) }, increments: noIncrements, archiveFirst: archiveFirst(archiving, () => undefined),
+    archive: { putBlob: () => Promise.resolve('b'), getBlob: () => Promise.resolve(null), events: () => Promise.resolve([]) }, increments: noIncrements, archiveFirst: archiveFirst(archiving, () => undefined),
     models: { ...alwaysThere, call: (call) => { call.onText('The'); const next = replies.shift()!; afterModel(); return Promise.resolve({ type: 'replied', reply: next }); } },
     tools: {
       catalogue: () => Promise.resolve({ tools: [testTool('look', { effect: 'read', parallel: 'serial' }), testTool('touch', { effect: 'once', parallel: 'serial' })], problems: [] }), check: () => null,

@@ -23,7 +23,7 @@ async function world(parts: Parts) {
   const held = new HeldRuns(store);
   const deps: TurnDeps = {
     store: turns, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held, judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
-    archive: { putBlob: () => Promise.resolve('b'), getBlob: () => Promise.resolve(null) }, increments: new IncrementWriter({ store: turns, random }, { firstMs: 5, maxMs: 10 }),
+    archive: { putBlob: () => Promise.resolve('b'), getBlob: () => Promise.resolve(null), events: () => Promise.resolve([]) }, increments: new IncrementWriter({ store: turns, random }, { firstMs: 5, maxMs: 10 }),
     models: { ...alwaysThere, call: async (call) => ({ type: 'replied', reply: await parts.model(call) }) },
     tools: {
       catalogue: () => Promise.resolve({ tools: parts.tools ?? [testTool('slow', { effect: 'once' }), testTool('quick', { effect: 'once' })], problems: [] }),

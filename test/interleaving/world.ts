@@ -184,12 +184,13 @@ export class Worker {
       appendMany: (appends) => this.#write(() => real.appendMany(appends)),
       watch: (requests) => real.watch(requests),
       handBack: (claim) => real.handBack(claim),
+      writeBack: (back) => this.#write(() => real.writeBack(back)),
       recount: (claims, by) => real.recount(claims, by),
       finished: (run_id) => real.finished(run_id),
     };
     return {
       store, clock: world.clock, random: world.random, warm: this.#warm, worker: 'w', limits: { poison: 100, nudges: 5 },
-      archive: { putBlob: () => Promise.resolve('blob'), getBlob: () => Promise.resolve(null) }, increments: new IncrementWriter({ store, random: world.random }), held: new HeldRuns(store),
+      archive: { putBlob: () => Promise.resolve('blob'), getBlob: () => Promise.resolve(null), events: () => Promise.resolve([]) }, increments: new IncrementWriter({ store, random: world.random }), held: new HeldRuns(store),
       ...this.#children(real), judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
       models: { ...alwaysThere, call: ({ request }) => this.#gate(() => {
         world.requests.push([...request.messages]);

@@ -53,6 +53,8 @@ export interface ApiDeps {
   /** Null: no authentication, everybody is tenant `default` with every scope. */
   readonly keys: KeyTable | null;
   readonly health: () => Promise<Health>;
+  /** In words for people why no new run is taken now; null where one is. */
+  readonly full?: () => string | null;
   /** Prometheus text; without it there is no /metrics. */
   readonly metrics?: () => Promise<string>;
   readonly logger?: ApiLogger;

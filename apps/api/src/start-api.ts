@@ -16,6 +16,7 @@ import { uuidv7 } from 'uuidv7';
 import { createKeyTable, loadKeys, type KeyTable } from './auth/keys.ts';
 import { startTrials } from './chains/start-trials.ts';
 import type { AgentCatalogue, ApiDeps } from './dependencies.ts';
+import { createBacklogGuard } from './runs/backlog.ts';
 import { createApiServer } from './server.ts';
 import { guardedArchive, guardedStore } from './store/guarded-store.ts';
 
@@ -82,6 +83,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
     const startMs = performance.now();
     redis.ping().then(() => { metrics.redisRoundTrip.observe((performance.now() - startMs) / 1000); }, () => undefined);
   }, roundTripEveryMs).unref();
+  const backlog = createBacklogGuard(store, { shards: settings.shards, most: settings.archiveBacklog });
   const trials = await startTrials({ canaries: createCanaryStore(redis, { prefix: settings.prefix }), config: setup.config, metrics, logger });
 
   const probe = createArchiveProbe(archive, { monotonicMs: () => performance.now(), onFailure: (error) => { logger.warn({ err: error }, 'the archive takes no writes'); } });
@@ -93,6 +95,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
       // Runs are accepted and followed without it.
       return { ok: problems.length === 0, problems, warnings: inArchive === null ? [] : [inArchive] };
     },
+    full: () => backlog.full(),
     metrics: () => metrics.registry.metrics(), observe: {
       runCreated: (agent) => { metrics.runsCreated.inc({ agent }); }, sseClientOpened: () => { metrics.sseClients.inc(); }, sseClientGone: () => { metrics.sseClients.dec(); },
     },
@@ -108,6 +111,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
       stop.abort();
       clearInterval(refresh);
       clearInterval(roundTrips);
+      backlog.stop();
       trials.stop();
       stopWatching();
       await listening;

@@ -1,7 +1,7 @@
 /**
  * A run's events as lines for people, and the line that sums it up.
  */
-import type { Client, Run } from '@treadle/client';
+import { LogReset, type Client, type Run } from '@treadle/client';
 import type { RunEvent } from '@treadle/core';
 import { exitCodes } from './setup.ts';
 
@@ -16,9 +16,18 @@ export interface FollowOptions {
 /** Prints events until the run has ended; answers the run. With `json`, one event per line. */
 export async function follow({ client, id, json, write, after = 0 }: FollowOptions): Promise<Run> {
   const print = createPrinter(write);
-  for await (const event of client.events(id, { after })) {
-    if (json) write(`${JSON.stringify(event)}\n`);
-    else print(event);
+  for (let from: number | null = after; from !== null;) {
+    try {
+      for await (const event of client.events(id, { after: from })) {
+        if (json) write(`${JSON.stringify(event)}\n`);
+        else print(event);
+      }
+      from = null;
+    } catch (error) {
+      if (!(error instanceof LogReset)) throw error;
+      from = error.last_seq;
+      write(json ? `${JSON.stringify({ type: 'reset', last_seq: from })}\n` : `the store has lost its last writes: what was shown after event ${from} is void\n`);
+    }
   }
   return client.run(id);
 }

@@ -8,7 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { initialState, restoreState, type Message, type RunEvent } from '@treadle/core';
 import { agentSpecOf, agentVersionOf, hookFunctions, modelConnections, modelPrices, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
-  archiveDue, archiveFirst, archiveRun, createArchiveProbe, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type Arms, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type TurnDeps,
+  archiveDue, archiveFirst, archiveRun, createArchiveProbe, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type Arms, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type StoreFound, type TurnDeps,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { createCanaryStore, createModelFleet, createWorkerRegistry } from '@treadle/fleet';
@@ -142,6 +142,7 @@ function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
     children: createChildRuns({ store: parts.store, archive: parts.archive, clock: parts.clock, random, arms: parts.arms, shards: setup.settings.shards, agent: (name) => agentOf(setup.config, name) }),
     ...showing(setup, parts), history: (run_id) => transcriptOf(parts, run_id),
     limits: { poison: setup.poisonLimit, nudges: 5 },
+    onOtherStore: (run_id, found) => { logOtherStore(setup.logger, run_id, found); },
     onAborted: (model, state) => { observeAborted(parts.metrics, { chain: state.spec?.chain.name ?? '', model }); },
     onDelivered: (how, state) => { countDelivery(parts.metrics, how, state.agent); },
     onCommitted: (events, after, before) => {
@@ -186,6 +187,16 @@ const maxModelCallMs = 3_600_000;
 
 function archiveOptions(settings: Settings) {
   return { segment_events: 500, keep_events: 200, retention_ms: settings.retentionHours * 3_600_000 };
+}
+
+/** Redis was started again, or another has taken its place, and it lacks what a run has written. */
+function logOtherStore(logger: Logger, run_id: string, found: StoreFound): void {
+  switch (found.type) {
+    case 'whole': return;
+    case 'written_back': logger.warn({ run_id, from: found.from, to: found.to }, 'Redis had lost the end of a run; it was put back from the archive'); return;
+    case 'lost': logger.error({ run_id, problem: found.problem }, 'state_lost: Redis and the archive tell different histories of a run; it ends here'); return;
+    case 'archive_away': logger.warn({ run_id, problem: found.problem }, 'Redis has changed, and the archive cannot be asked whether it lacks anything; the run waits');
+  }
 }
 
 /** Facts an operator looks for; never what a model or a tool said. */

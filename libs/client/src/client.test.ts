@@ -100,3 +100,13 @@ test('commands go where they belong, with their key and with a body only where t
     ['PATCH', '/v1/runs/run_1', 'u', { tags: ['a'], limits: { max_cost_usd: null } }],
   ]);
 });
+
+test('a log that was set back is said to be', async () => {
+  const url = await serve((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.end('id: 7\nevent: x\ndata: {"type":"x","seq":7}\n\nid: 5\nevent: reset\ndata: {"type":"reset","last_seq":5}\n\nid: 6\nevent: x\ndata: {"type":"x","seq":6}\n\n');
+  });
+  const events = createClient({ url }).events('run_x', { after: 6 });
+  expect((await events.next()).value).toMatchObject({ seq: 7 });
+  await expect(events.next()).rejects.toMatchObject({ name: 'LogReset', last_seq: 5 });
+});

@@ -90,6 +90,17 @@ export class ServerUnreachable extends Error {
   }
 }
 
+/** The store has lost its last writes: what was given beyond `last_seq` is void. The log goes on from there: ask for `events` after it. */
+export class LogReset extends Error {
+  readonly last_seq: number;
+
+  constructor(id: string, last_seq: number) {
+    super(`the log of ${id} was set back to event ${last_seq}; what followed is lost`);
+    this.name = 'LogReset';
+    this.last_seq = last_seq;
+  }
+}
+
 /** Given again with the same key, a command is the same command, also after the run has ended. */
 export interface CommandOptions { readonly idempotencyKey?: string }
 
@@ -129,7 +140,7 @@ export interface Client {
   changeBreaker(id: string, action: 'open' | 'reset'): Promise<Pick<Breaker, 'id' | 'kind' | 'state' | 'forced'>>;
   /** Any other route of the API. */
   get(path: string): Promise<unknown>;
-  /** Every event after `after`, in order and once, until the run has ended; lost connections are resumed. */
+  /** Every event after `after`, in order and once, until the run has ended; lost connections are resumed. Throws `LogReset` where the log was set back. */
   events(id: string, options?: { readonly after?: number; readonly signal?: AbortSignal }): AsyncGenerator<RunEvent>;
 }
 
@@ -191,25 +202,28 @@ interface Resuming {
 
 async function* resuming(id: string, { send, after, signal, pauseMs, outageMs }: Resuming): AsyncGenerator<RunEvent> {
   let last = after;
+  let epoch: number | null = null;
   let reachedMs = Date.now();
   const aborted = (): boolean => signal?.aborted ?? false;
   while (!aborted()) {
     try {
-      const headers = { accept: 'text/event-stream', 'last-event-id': String(last) };
+      const headers = { accept: 'text/event-stream', 'last-event-id': String(last), ...(epoch === null ? {} : { 'treadle-last-epoch': String(epoch) }) };
       const response = await send('GET', `/v1/runs/${encodeURIComponent(id)}/events`, { headers, ...(signal === undefined ? {} : { signal }) });
       reachedMs = Date.now();
       // Nothing follows what is known already: the run has ended.
       if (response.status === 204) return;
       for await (const event of eventsOf(response)) {
         reachedMs = Date.now();
+        if (event.type === 'reset') throw new LogReset(id, event.last_seq);
         if (event.seq <= last) continue;
         last = event.seq;
+        epoch = event.epoch;
         yield event;
         if (event.type === 'run_end') return;
       }
     } catch (error) {
       // What the server refuses it will refuse again; everything else is a connection to be made anew.
-      if (error instanceof ApiError && (error.status < 500 || error.status === 501)) throw error;
+      if (error instanceof LogReset || (error instanceof ApiError && (error.status < 500 || error.status === 501))) throw error;
       if (Date.now() - reachedMs > outageMs) throw error;
       if (aborted()) return;
     }
@@ -217,12 +231,12 @@ async function* resuming(id: string, { send, after, signal, pauseMs, outageMs }:
   }
 }
 
-async function* eventsOf(response: Response): AsyncGenerator<RunEvent> {
+async function* eventsOf(response: Response): AsyncGenerator<RunEvent | { readonly type: 'reset'; readonly last_seq: number }> {
   const parse = createSseParser();
   if (response.body === null) return;
   for await (const chunk of response.body) {
     for (const message of parse(chunk as Uint8Array)) {
-      if (message.id !== null) yield JSON.parse(message.data) as RunEvent;
+      if (message.id !== null) yield JSON.parse(message.data) as RunEvent | { type: 'reset'; last_seq: number };
     }
   }
 }

@@ -23,6 +23,7 @@ export function decideClaimed(state: RunState, input: TurnClaimed): Decision {
   const told = lookAhead(state, words);
   const closing: EndOptions = { elapsed_s: 0, turn_open: state.turn_open, before: [...words, ...wishes.events, ...closingResults(told, input.begun)] };
   if (wishes.cancel) return endRun(state, 'interrupted', closing);
+  if (input.lost !== undefined) return endRun(state, 'state_lost', closing);
   const woken = state.resumes_at !== null && input.wait_ms <= 0;
   const resumes = wishes.resume || woken || isOver(told, words.length > 0);
   if (state.status === 'paused' && !resumes) return stayPaused(told, { wishes, words, wait_ms: input.wait_ms });

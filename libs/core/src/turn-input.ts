@@ -122,6 +122,8 @@ export interface TurnClaimed extends ModelsTold {
   readonly room_ms: number;
   /** What could not be asked for tools. */
   readonly tool_problems: readonly string[];
+  /** Why there is nothing to go on from: the store has lost writes, and the archive tells another history. */
+  readonly lost?: string;
 }
 
 export interface ModelReplied extends ModelsTold {

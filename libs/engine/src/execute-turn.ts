@@ -7,9 +7,10 @@
  * E4  Any delivery at any time is harmless and makes progress: what is there is read from the claim, never remembered.
  * E5  Nothing here sleeps to wait: a wait is a commit that ends the delivery.
  */
-import { answerIn, answerOf, asked, assertNever, candidates, decide, estimateTokens, initialState, interpreted, isSpawn, noJudgement, restoreState, specOf, toolUses, turnTimeoutOf, type Decision, type Judgement, type Message, type OfferedChild, type ReplyCall, type RunState, type ToolCallsSettled, type TurnInput } from '@treadle/core';
+import { answerIn, answerOf, asked, assertNever, candidates, decide, estimateTokens, initialState, interpreted, isSpawn, noJudgement, restoreState, specOf, toolUses, turnTimeoutOf, type Decision, type Judgement, type Message, type OfferedChild, type ReplyCall, type RunState, type ToolCallsSettled, type TurnClaimed, type TurnInput } from '@treadle/core';
 import { putOffUntilArchived, type ArchiveFirst } from './archive-first.ts';
 import { callModel, modelsTold, summarise } from './call-model.ts';
+import { lookInto, type StoreFound } from './changed-store.ts';
 import type { ChildRuns } from './child-runs.ts';
 import type { HeldRuns } from './held-runs.ts';
 import { RunHold, type HoldDeps, type LeaveReason } from './hold.ts';
@@ -27,7 +28,9 @@ export interface TurnDeps extends HoldDeps {
   readonly judge: AnswerJudge;
   /** What a run has said, wherever it is kept; empty where nobody knows it any more. */
   readonly history: (run_id: string) => Promise<readonly Message[]>;
-  readonly archive: Pick<Archive, 'putBlob' | 'getBlob'>;
+  readonly archive: Pick<Archive, 'putBlob' | 'getBlob' | 'events'>;
+  /** Told what came of looking into a store that is another than a run was written by. */
+  readonly onOtherStore?: (run_id: string, found: StoreFound) => void;
   /** Without it no sub-agent can be started here. */
   readonly children?: ChildRuns;
   readonly increments: Pick<IncrementWriter, 'open'>;
@@ -127,9 +130,11 @@ async function loop(deps: TurnDeps, held: Held, timer: TurnTimer): Promise<TurnO
   const { hold } = held;
   const calls = new ToolCalls(deps, hold, timer);
   hold.tookOver = calls.begunEarlier().some((call) => call.outcome === 'unknown');
-  if (await putOffUntilArchived(deps, hold) === 'committed') return 'done';
+  const lost = await lookedInto(deps, held);
+  if (lost === 'over') return hold.left === 'done' ? 'done' : leave(deps, hold);
+  if (lost === null && await putOffUntilArchived(deps, hold) === 'committed') return 'done';
   if (hold.left !== null) return leave(deps, hold);
-  let input = await claimedInput(deps, held, calls);
+  let input: TurnInput = { ...await claimedInput(deps, held, calls), ...(lost === null ? {} : { lost: lost.problem }) };
   for (;;) {
     if (hold.left !== null) return leave(deps, hold);
     // A pause between two groups leaves no call running alone.
@@ -150,13 +155,23 @@ function willPause(hold: RunHold, input: ToolCallsSettled): boolean {
   return hold.commands.some((command) => command.type === 'pause') || asked(hold.state, input.results).length > 0 || (input.awaited ?? []).length > 0;
 }
 
+/** What is wrong with a run that has come to another store; null where it can go on, `over` where this delivery cannot. */
+async function lookedInto(deps: TurnDeps, { hold, claimed }: Held): Promise<'over' | { readonly problem: string } | null> {
+  const { other_store } = claimed;
+  if (other_store === null) return null;
+  const found = await lookInto(deps, hold, { ...claimed, other_store });
+  if (found.type !== 'whole') deps.onOtherStore?.(hold.claim.run_id, found);
+  if (found.type === 'written_back' || found.type === 'archive_away') return 'over';
+  return found.type === 'lost' ? found : null;
+}
+
 /** The job is never completed here: if it is still ours, it is the only one that the run has. */
 async function leave(deps: TurnDeps, hold: RunHold): Promise<TurnOutcome> {
   if (hold.left === 'drain' || hold.left === 'unclear' || hold.left === 'lease') await handBackSoon(deps, hold);
   return 'left';
 }
 
-async function claimedInput(deps: TurnDeps, held: Held, calls: ToolCalls): Promise<TurnInput> {
+async function claimedInput(deps: TurnDeps, held: Held, calls: ToolCalls): Promise<TurnClaimed> {
   const { hold, claimed } = held;
   const pinned = hold.state.tools !== null || specOf(hold.state).tools.length === 0;
   const catalogue = pinned ? null : await deps.tools.catalogue(specOf(hold.state));

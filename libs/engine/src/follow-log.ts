@@ -30,12 +30,12 @@ export class LogFollowers {
     }, signal);
   }
 
-  /** Events after `after_seq` as they come, in pages, until `run_end` or `signal`. */
-  async* follow(run_id: string, options: { readonly after_seq: number; readonly signal: AbortSignal }): AsyncGenerator<readonly LogEntry[]> {
-    let after_seq = options.after_seq;
+  /** Events after `after_seq` as they come, in pages, until `run_end` or `signal`. Throws what `readLog` throws. */
+  async* follow(run_id: string, options: { readonly after_seq: number; readonly seen_epoch?: number; readonly signal: AbortSignal }): AsyncGenerator<readonly LogEntry[]> {
+    let { after_seq, seen_epoch } = options;
     while (!options.signal.aborted) {
       const woken = this.#wait(run_id, options.signal);
-      const page = await readLog(this.#deps, run_id, { after_seq, limit: 500 }).catch((error: unknown) => {
+      const page = await readLog(this.#deps, run_id, { after_seq, limit: 500, ...(seen_epoch === undefined ? {} : { seen_epoch }) }).catch((error: unknown) => {
         woken.cancel();
         throw error;
       });
@@ -45,6 +45,7 @@ export class LogFollowers {
         const last = page.at(-1);
         if (last?.type === 'run_end') return;
         after_seq = last?.seq ?? after_seq;
+        if (seen_epoch !== undefined && last !== undefined) seen_epoch = last.event.epoch;
       } else await woken.promise;
     }
   }

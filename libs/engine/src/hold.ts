@@ -39,6 +39,8 @@ export interface Extra {
   readonly ledger: readonly LedgerWrite[];
   /** False for a write that decides nothing, such as beginning a call. */
   readonly decided: boolean;
+  /** The write may pass over commands that nobody has decided about. */
+  readonly past_commands?: boolean;
 }
 
 export type Written = 'committed' | 'fenced' | 'inbox_changed';
@@ -59,6 +61,8 @@ export class RunHold {
   #inbox: readonly InboxEntry[];
   #applied: number;
   #left: LeaveReason | null = null;
+  /** The store's name, for the next commit, where the run has come to another store. */
+  #store_id: string | null = null;
   /** When the last write was sent that was answered, by the monotonic clock. */
   #askedMs = -Infinity;
   readonly #abort = new AbortController();
@@ -117,9 +121,20 @@ export class RunHold {
     return this.#write([], { type: 'keep' }, { ledger, decided: false });
   }
 
-  /** Ends the claim and lets the run wait, deciding nothing. */
-  async putOff(delay_ms: number): Promise<Written> {
-    return this.#write([], { type: 'wait', delay_ms }, { ledger: [], decided: false });
+  /** Ends the claim and lets the run wait, deciding nothing; with `past_commands` also while commands wait to be decided about. */
+  async putOff(delay_ms: number, { past_commands = false } = {}): Promise<Written> {
+    return this.#write([], { type: 'wait', delay_ms }, { ledger: [], decided: false, past_commands });
+  }
+
+  /** Of the store that the run has come to it is known that it lacks nothing the archive has: the next commit says so. */
+  lookedInto(store_id: string): void {
+    this.#store_id = store_id;
+  }
+
+  /** The claim was ended by another write than a commit. */
+  handedOn(): void {
+    this.#deps.warm.drop(this.claim.run_id);
+    this.#left ??= 'done';
   }
 
   /** Makes events of bodies without writing them: increments are appended by a batch of many runs. */
@@ -145,7 +160,7 @@ export class RunHold {
     if (this.#left !== null) return 'fenced';
     const { events, after } = this.stamped(bodies);
     const known = this.#inbox;
-    const seen = extra.decided ? this.#applied + known.length : this.#applied;
+    const seen = extra.decided || extra.past_commands === true ? this.#applied + known.length : this.#applied;
     // The next turn may start in this very process before the answer is read.
     this.#deps.warm.keep(after, this.claim);
     const askedMs = this.#deps.clock.monotonicMs();
@@ -157,11 +172,12 @@ export class RunHold {
         pending: after.pending.filter((call) => call.kind === 'outcome').map((call) => call.tool_use_id),
         tell: tellings(this.#state, after).map((told) => ({ ...told, command_id: `${after.run_id}-${after.last_seq}` })),
         inbox_seen: seen, applies_inbox: extra.decided, took_over: this.tookOver ? this.excused ? 'excused' : 'counted' : 'no', next,
+        ...(this.#store_id === null ? {} : { store_id: this.#store_id }),
       });
       if (reply.type === 'committed') this.#askedMs = askedMs;
       else this.#deps.warm.drop(this.claim.run_id);
       if (reply.type === 'fenced') this.abort('fenced');
-      if (reply.type === 'inbox_changed') this.#inbox = [...(extra.decided ? known : []), ...reply.inbox];
+      if (reply.type === 'inbox_changed') this.#inbox = [...(seen > this.#applied ? known : []), ...reply.inbox];
       if (reply.type === 'committed') this.#committed({ events, after, seen, inbox: reply.inbox, extra, next });
       return reply.type;
     } catch (error) {
@@ -175,6 +191,7 @@ export class RunHold {
   #committed(done: { events: RunEvent[]; after: RunState; seen: number; inbox: readonly InboxEntry[]; extra: Extra; next: Next }): void {
     const before = this.#state;
     this.#state = done.after;
+    this.#store_id = null;
     for (const { tool_use_id, entry } of done.extra.ledger) this.ledger.set(tool_use_id, entry);
     this.#applied = done.seen;
     this.#inbox = [];

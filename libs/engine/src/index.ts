@@ -14,14 +14,15 @@ export type { SeenWorker, WorkerRegistry, WorkerReport } from './ports/worker-re
 export { StoreAway } from './ports/run-store.ts';
 export type {
   ActiveRuns, Append, AppendReply, ArchiveDuty, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
-  LedgerWrite, ListRuns, Next, PumpReply, RemoveReply, RemoveRun, RestoredRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, ToldCommand, TurnStore,
-  WatchReply, WatchRequest,
+  LedgerWrite, ListRuns, Move, Next, PumpReply, RemoveReply, RemoveRun, RestoredRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, ToldCommand, TurnStore,
+  WatchReply, WatchRequest, WriteBack,
 } from './ports/run-store.ts';
 export type { ToolAttachment, ToolCatalogue, ToolRun, ToolRunner, ToolRunResult } from './ports/tool-runner.ts';
 export { archiveDue, archiveRun, DutyRefused, SealedEventsMissing, type ArchiveDeps, type ArchiveOptions, type ArchivingRound } from './archive-run.ts';
 export { archiveFirst, type ArchiveFirst } from './archive-first.ts';
 export { auditRun, type AuditResult } from './audit-run.ts';
 export { canaryOutcome, judgeCanary, judgeWhenDue, orderCanary, type CanaryDeps, type CanaryOrder, type OrderOutcome } from './canary.ts';
+export type { StoreFound } from './changed-store.ts';
 export { childRunId, createChildRuns, type ChildDeps, type ChildRuns, type ChildStart } from './child-runs.ts';
 export { createRun, mintRunId, type Arms, type CreateDeps, type CreateOptions, type NewRun } from './create-run.ts';
 export { executeTurn, type DeliveryLimits, type TurnDeps, type TurnOutcome } from './execute-turn.ts';
@@ -31,7 +32,7 @@ export { LogFollowers } from './follow-log.ts';
 export { HeldRuns } from './held-runs.ts';
 export { Quarantine } from './quarantine.ts';
 export { IncrementWriter, noIncrements, type IncrementOptions } from './increments.ts';
-export { LogGap, readLog, wholeLog, type LogDeps, type LogEntry } from './read-log.ts';
+export { LogGap, LogSetBack, readLog, wholeLog, type LogDeps, type LogEntry } from './read-log.ts';
 export { foldLog, replayRun, type ReplayReport } from './replay-run.ts';
 export { LedgerOfLog } from './ledger-of-log.ts';
 export { restoreRuns, type RestoreDeps, type RestoreOptions, type RestoreSummary } from './restore.ts';

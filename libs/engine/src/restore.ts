@@ -10,11 +10,9 @@
  * R5  A run comes back after the runs that it has started, so that none of these is started anew; then it is told of those that have ended.
  * R6  Removed runs are not in the archive's listing, and stay removed. One run's fault keeps back no other.
  */
-import {
-  decodeEvent, encodeEvent, evolve, initialState, isEnded, specOf, noUsage, stamp, stateChanges, type Command, type EventBody, type PendingCall, type RunEvent, type RunState,
-} from '@treadle/core';
+import { encodeEvent, evolve, isEnded, specOf, noUsage, stamp, type Command, type EventBody, type PendingCall, type RunState } from '@treadle/core';
+import { readArchived, restoredFrom, type ArchivedLog } from './archived-run.ts';
 import { endOfArchived } from './child-runs.ts';
-import { LedgerOfLog } from './ledger-of-log.ts';
 import type { Archive } from './ports/archive.ts';
 import type { Clock } from './ports/clock.ts';
 import type { RestoredRun, RunDirectory, StoreUpkeep } from './ports/run-store.ts';
@@ -135,7 +133,7 @@ async function restoreRun(deps: RestoreDeps, found: { readonly run_id: string; r
   const { run_id, last_seq } = found;
   if (last_seq === 0) return { type: 'failed', problem: 'the beginning of its log is not in the archive' };
   if (Number.parseInt(run_id.slice(-2), 16) >= options.shards) return { type: 'failed', problem: `its shard has no worker: TREADLE_SHARDS is ${options.shards}` };
-  const archived = await readArchived(deps, run_id, last_seq);
+  const archived = await readArchived(deps.archive, run_id, { last_seq });
   if (typeof archived === 'string') return { type: 'failed', problem: archived };
   if (isEnded(archived.state.status) && archived.state.ended_at !== null) {
     await putEnded(deps, archived.state);
@@ -154,38 +152,7 @@ async function putEnded(deps: RestoreDeps, state: RunState): Promise<void> {
   await deps.store.restoreSession({ session_id: state.session_id, tenant: state.tenant, last: state.run_id });
 }
 
-interface Archived {
-  readonly state: RunState;
-  readonly ledger: LedgerOfLog;
-  /** Epoch milliseconds that a failed request waits for; null where nothing waits. */
-  readonly waits_until: number | null;
-}
-
-/** The fold of the archived log; in words what is wrong with it. */
-async function readArchived({ archive }: RestoreDeps, run_id: string, last_seq: number): Promise<Archived | string> {
-  let state: RunState = { ...initialState, run_id };
-  let waits_until: number | null = null;
-  const ledger = new LedgerOfLog();
-  while (state.last_seq < last_seq) {
-    const page = await archive.events(run_id, state.last_seq, 500);
-    if (page.length === 0) return `its log ends at ${state.last_seq}, not at ${last_seq}`;
-    try {
-      for (const text of page) {
-        const event: RunEvent = decodeEvent(text);
-        if (event.seq > last_seq) break;
-        state = evolve(state, event);
-        ledger.take(event);
-        if (event.type === 'error') waits_until = event.retry_in === null ? null : Math.round((event.ts + event.retry_in) * 1000);
-        if (event.type === 'turn_start') waits_until = null;
-      }
-    } catch (error) {
-      return `its log does not fold: ${error instanceof Error ? error.message : String(error)}`;
-    }
-  }
-  return { state, ledger, waits_until };
-}
-
-function rebuilt({ state: folded, ledger, waits_until }: Archived, now_ms: number, options: RestoreOptions): RestoredRun {
+function rebuilt({ state: folded, ledger, waits_until }: ArchivedLog, now_ms: number, options: RestoreOptions): RestoredRun {
   const begun = folded.status !== 'queued';
   const run_at = folded.run_at === null ? 0 : Date.parse(folded.run_at);
   const ahead = !begun && run_at > now_ms;
@@ -194,11 +161,8 @@ function rebuilt({ state: folded, ledger, waits_until }: Archived, now_ms: numbe
   const { state, events } = asks ? waiting(folded, epoch, now_ms) : { state: folded, events: [] };
   const due_ms = begun ? waits_until ?? 0 : run_at;
   return {
-    run_id: state.run_id, tenant: state.tenant, agent: state.agent, tags: state.tags, priority: state.priority, session_id: state.session_id,
-    status: state.status, epoch, last_ts: state.last_ts, event_epoch: state.epoch, archived_seq: folded.last_seq, events,
-    changes: stateChanges(initialState, state), ledger: ledger.entries.map((entry) => ({ tool_use_id: entry.tool_use_id, entry })),
-    open_calls: state.calls.filter((call) => !call.settled).map((call) => call.tool_use_id), pending: state.pending.filter((call) => call.kind === 'outcome').map((call) => call.tool_use_id),
-    job: state.status === 'paused' ? { type: 'none' } : due_ms > now_ms ? { type: 'at', due_ms } : { type: 'now' },
+    ...restoredFrom(state, ledger, events), epoch,
+    job: state.status === 'paused' && state.resumes_at === null ? { type: 'none' } : due_ms > now_ms ? { type: 'at', due_ms } : { type: 'now' },
   };
 }
 

@@ -175,7 +175,7 @@ export class ToolCalls {
     const started = this.#deps.clock.monotonicMs();
     const result = await this.#deps.tools.run({
       run_id: this.#hold.claim.run_id, tool, input: call.tool_input, tool_use_id, idempotency_key: entry.idempotency_key,
-      epoch: this.#hold.claim.epoch, signal: this.#hold.signal,
+      epoch: this.#hold.claim.epoch, signal: this.#hold.signal, confirm: () => this.#hold.confirm(),
     });
     const duration = Math.round(this.#deps.clock.monotonicMs() - started) / 1000;
     const unknown = !result.settled && tool.effect === 'once';

@@ -26,7 +26,7 @@ archiveConformance('files', onFiles);
 archiveConformance('S3 that enforces conditions', onS3(() => startS3Server({ conditional: 'enforced' })));
 archiveConformance('S3 that overlooks conditions', onS3(() => startS3Server({ conditional: 'ignored' })));
 archiveConformance('S3 that refuses conditions', onS3(() => startS3Server({ conditional: 'unsupported' })));
-archiveConformance('S3 that refuses checksum headers', onS3(() => startS3Server({ refuseChecksums: true })));
+archiveConformance('C65: S3 that refuses checksum headers', onS3(() => startS3Server({ refuseChecksums: true })));
 archiveConformance('S3 that overlooks where a listing should start', onS3(() => startS3Server({ ignoreStartAfter: true })));
 archiveConformance('S3 that refuses bodies in chunks', onS3(() => startS3Server({ refuseChunked: true })));
 archiveConformance('S3 that lists two keys a page', onS3(() => startS3Server({ pageKeys: 2 })));

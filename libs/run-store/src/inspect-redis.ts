@@ -21,6 +21,8 @@ export interface RedisSettings {
   readonly maxmemory_policy: string | null;
   /** Replicas that are connected to it. */
   readonly replicas: number;
+  /** How many of them it must hear to take writes. */
+  readonly min_replicas_to_write: string | null;
 }
 
 /** The settings are those of the first master; where another differs for the worse, a problem says so. */
@@ -83,6 +85,7 @@ async function settingsOf(redis: Redis): Promise<{ settings: RedisSettings; port
     no_appendfsync_on_rewrite: await setting('no-appendfsync-on-rewrite'),
     maxmemory_policy: await setting('maxmemory-policy') ?? field('maxmemory_policy'),
     replicas: Number(field('connected_slaves') ?? 0),
+    min_replicas_to_write: await setting('min-replicas-to-write'),
   };
   return { settings, port: field('tcp_port') ?? '?' };
 }
@@ -101,13 +104,17 @@ function merged(masters: readonly { readonly address: string; readonly problems:
 }
 
 /** Where somebody expects a replica to take over. */
-export function failoverProblems({ replicas }: RedisSettings): RedisProblem[] {
+export function failoverProblems({ replicas, min_replicas_to_write }: Pick<RedisSettings, 'replicas' | 'min_replicas_to_write'>): RedisProblem[] {
+  // With one replica alone nothing could be written after a failover.
+  if (replicas > 1 && min_replicas_to_write === '0') {
+    return [{ severity: 'warning', problem: 'min-replicas-to-write is 0: a master that is cut off goes on acknowledging what is lost when it comes back', mend: 'CONFIG SET min-replicas-to-write 1, and min-replicas-max-lag 2, on every server' }];
+  }
   if (replicas > 0) return [];
   return [{ severity: 'warning', problem: 'no replica is connected: while a master is away, its runs stand still', mend: 'add a replica for each master' }];
 }
 
 /** Pure, so that every row can be tested. */
-export function problemsOf(settings: Omit<RedisSettings, 'replicas'>): RedisProblem[] {
+export function problemsOf(settings: Omit<RedisSettings, 'replicas' | 'min_replicas_to_write'>): RedisProblem[] {
   const problems: RedisProblem[] = [];
   const add = (severity: RedisProblem['severity'], problem: string, mend: string): void => { problems.push({ severity, problem, mend }); };
   if (Number.parseFloat(settings.version) < 6.2) {

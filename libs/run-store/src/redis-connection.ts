@@ -2,7 +2,7 @@
  * Connections to Redis by role: the role says what happens while Redis is away. The same for one server, for the master that Sentinels
  * name, and for a Cluster, where "away" is said of the node that a command's keys lie on.
  */
-import { Cluster, Redis, type ClusterOptions, type RedisOptions } from 'ioredis';
+import { Cluster, Redis, SentinelConnector, type ClusterOptions, type RedisOptions } from 'ioredis';
 import { parseRedisUrl } from './redis-url.ts';
 
 /** One server (found by Sentinels or not), or a Cluster. A command without keys goes to any master of a Cluster. */
@@ -64,9 +64,22 @@ export function connectRedis(url: string, options: { readonly role: ConnectionRo
     ...single, ...target.credentials, sentinels: target.sentinels, name: target.master, sentinelRetryStrategy: pause,
     // Of a Sentinel that hangs; and what the others say of a new master is heard even while the old one still answers.
     sentinelCommandTimeout: 1000, connectTimeout: 3000, failoverDetector: true, sentinelReconnectStrategy: pause,
+    // Typed as if it were made from nothing.
+    Connector: MasterConnector as unknown as NonNullable<RedisOptions['Connector']>,
   });
   redis.on('error', onError);
   return redis;
+}
+
+/**
+ * What listens to the Sentinels for a connection that is gone must not end the next one: ioredis takes its word, said while the new master is
+ * looked for, as an order to disconnect, and a connection that is ended so is never tried again.
+ */
+class MasterConnector extends SentinelConnector {
+  override connect(...args: Parameters<SentinelConnector['connect']>): ReturnType<SentinelConnector['connect']> {
+    this.disconnect();
+    return super.connect(...args);
+  }
 }
 
 /** A master that has become a replica refuses writes, for ever: the new master is behind the same name. 2 sends the command again. */

@@ -1,6 +1,6 @@
 /** Commands and reads, for the API. */
 import { shardOf, type RunStatus } from '@treadle/core';
-import type { CommandReply, CreateReply, CreateRun, EventRange, ListRuns, RunDirectory, RunSnapshot, SendCommand } from '@treadle/engine';
+import type { CommandReply, CreateReply, CreateRun, EventRange, ListRuns, Move, RunDirectory, RunSnapshot, SendCommand } from '@treadle/engine';
 import { asReply, inboxEntry, ledgerOf, storedOf, unknownReply } from './replies.ts';
 import { mergePages, scanPerShard } from './run-list.ts';
 import { createSessionDirectory, keepSessionMs } from './session-directory.ts';
@@ -56,28 +56,28 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
 
   async function command(sent: SendCommand): Promise<CommandReply> {
     const { run_id } = sent;
-    const reply = asReply(await run('command', { keys: [...keys.run(run_id), ...jobs.keys(shardOf(run_id))], args: [JSON.stringify(commandHeader(sent, options))] }));
+    const spellings = [keys.sessionSpelling(shardOf(run_id)), keys.ctlSpelling(shardOf(run_id))];
+    const reply = asReply(await run('command', { keys: [...keys.run(run_id), ...jobs.keys(shardOf(run_id))], args: [JSON.stringify(commandHeader(sent, options)), ...spellings] }));
     switch (reply[0]) {
       case 'accepted': case 'already_decided': case 'missing': case 'inbox_full': case 'too_late': return { type: reply[0] };
       case 'invalid_state': return { type: 'invalid_state', status: reply[1] as RunStatus };
+      case 'behind': return { type: 'behind', run_id: reply[1] as string };
       default: throw unknownReply('command', reply);
     }
   }
 
   async function read(run_id: string, without?: 'messages'): Promise<RunSnapshot | null> {
     const reply = asReply(await run('read', { keys: keys.run(run_id), args: [without ?? ''] }));
-    if (reply[0] === 'missing') return null;
-    return { tenant: reply[1] as string, status: reply[2] as RunStatus, archived_seq: Number(reply[3]), stored: storedOf(reply[4])! };
+    return reply[0] === 'missing' ? null : { tenant: reply[1] as string, status: reply[2] as RunStatus, archived_seq: Number(reply[3]), stored: storedOf(reply[4])! };
   }
 
   async function events(run_id: string, after_seq: number, limit: number): Promise<EventRange | null> {
     const reply = asReply(await run('events', { keys: keys.run(run_id), args: [after_seq, limit] }));
-    if (reply[0] === 'missing') return null;
-    return { first_seq: Number(reply[1]), last_seq: Number(reply[2]), events: reply[3] as string[] };
+    return reply[0] === 'missing' ? null : { first_seq: Number(reply[1]), last_seq: Number(reply[2]), events: reply[3] as string[], moves: movesIn(reply[4] as string) };
   }
 
   return {
-    create, command, read, events, now, ...createRunRemoval(parts),
+    create, command, read, events, now, moves: (run_id) => moves(parts, run_id), ...createRunRemoval(parts),
     ledger: async (run_id) => {
       const reply = asReply(await run('ledger', { keys: keys.run(run_id), args: [] }));
       return reply[0] === 'missing' ? null : ledgerOf(reply.slice(1));
@@ -94,4 +94,13 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
       }
     },
   };
+}
+
+function movesIn(text: string): Move[] {
+  return [...text.matchAll(/(\d+):(\d+):(\d+)/g)].map(([, seq, at_ms, epoch]) => ({ seq: Number(seq), at_ms: Number(at_ms), epoch: Number(epoch) }));
+}
+
+async function moves({ run, keys }: StoreParts, run_id: string): Promise<Move[]> {
+  const [, kept, seq, now] = asReply(await run('moves', { keys: keys.run(run_id), args: [] }));
+  return [...movesIn(kept as string), ...(seq === '' ? [] : [{ seq: Number(seq), at_ms: Number(now), epoch: Number(now) }])];
 }

@@ -5,7 +5,7 @@ import { appendReplyOf, asReply, byShard, inboxOf, ledgerOf, storedOf, unknownRe
 import { commandHeader } from './run-directory.ts';
 import type { StoreParts } from './store-parts.ts';
 
-export function createTurnStore(parts: StoreParts): TurnStore {
+export function createTurnStore(parts: StoreParts): Omit<TurnStore, 'writeBack'> {
   const { run, keys, jobs, options } = parts;
 
   async function claim(request: ClaimRequest): Promise<ClaimReply> {
@@ -19,6 +19,7 @@ export function createTurnStore(parts: StoreParts): TurnStore {
         type: 'claimed', epoch: Number(reply[1]), last_seq: Number(reply[2]), deliveries: Number(reply[3]), nudges: Number(reply[4]),
         wait_ms: Number(reply[5]), inbox_in: Number(reply[6]), inbox: inboxOf(reply[7] as unknown[]), ledger: ledgerOf(reply[8] as unknown[]),
         stored: storedOf(reply[9]), session_last: (reply[10] as string) === '' ? null : reply[10] as string,
+        other_store: (reply[11] as string) === '' ? null : reply[11] as string,
       };
       default: throw unknownReply('claim', reply);
     }
@@ -81,7 +82,7 @@ function commitArgs(write: Commit, { keys, options }: StoreParts): string[] {
     run_id: claim.run_id, epoch: claim.epoch, claim_id: claim.claim_id, expected_seq: write.expected_seq, commit_id: write.commit_id,
     status: write.status, last_ts: String(write.last_ts), generation: String(changes.generation), replaces: changes.replaces,
     tags: changes.fields['tags'], open_calls: JSON.stringify(write.open_calls), pending: JSON.stringify(write.pending), inbox_seen: write.inbox_seen, applies_inbox: write.applies_inbox,
-    took_over: write.took_over ?? 'no', next: write.next, tally: keys.tally(shardOf(claim.run_id)),
+    took_over: write.took_over ?? 'no', next: write.next, store_id: write.store_id ?? undefined, tally: keys.tally(shardOf(claim.run_id)),
     begins: ledger.some(({ entry }) => entry.status === 'started'),
     grace_ms: options.graceMs, archive_after_ms: options.archiveAfterMs, tell: (write.tell ?? []).map((told) => ({ keys: keys.commands(told.run_id), command: commandHeader({ ...told, not_after_ms: Number.MAX_SAFE_INTEGER }, options) })),
     counts: { events: write.events.length, fields: fields.length, messages: changes.messages.length, ledger: entries.length },

@@ -44,6 +44,8 @@ export interface CallWindow {
   readonly signal: AbortSignal;
   /** Starts the time-out. */
   begin(): void;
+  /** For a call that had to wait: rejects where it may not be sent any more. `begin` follows at once. */
+  confirm(): Promise<void>;
   /** A sign of life: the time-out begins anew, as far as the tool's time in all allows. */
   progress(): void;
 }

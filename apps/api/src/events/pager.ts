@@ -10,13 +10,13 @@ const firstLimit = 8;
 const maxLimit = 200;
 
 /** Events after a position; empty when there is nothing newer. Throws what `readLog` throws. */
-export type Pager = (after_seq: number) => Promise<LogEntry[]>;
+export type Pager = (after_seq: number, seen_epoch?: number) => Promise<LogEntry[]>;
 
 /** One for each reader. */
 export function createPager(log: LogDeps, run_id: string): Pager {
   let limit = firstLimit;
-  return async (after_seq) => {
-    const page = await readLog(log, run_id, { after_seq, limit });
+  return async (after_seq, seen_epoch) => {
+    const page = await readLog(log, run_id, { after_seq, limit, ...(seen_epoch === undefined ? {} : { seen_epoch }) });
     if (page.length > 0) {
       const meanBytes = page.reduce((sum, entry) => sum + entry.text.length, 0) / page.length;
       limit = Math.min(maxLimit, Math.max(1, Math.floor(pageBytes / meanBytes)));

@@ -20,24 +20,38 @@ export const eventsQuery = z.strictObject({
 });
 
 /** `Last-Event-ID` is checked by `positionOf`, since an empty one means none. */
-export const eventsHeaders = z.object({ 'last-event-id': z.string().optional() });
+export const eventsHeaders = z.object({
+  'last-event-id': z.string().optional(),
+  'treadle-last-epoch': z.string().regex(/^\d{1,15}$/, 'expected the epoch of the event that Last-Event-ID names').optional()
+    .describe('The epoch of the event that Last-Event-ID names: so it is known for certain whether that event was lost.'),
+});
 
 /** What was asked for, in the order in which it counts: a reconnecting browser repeats its URL and adds the header. */
 export interface AskedPosition { readonly lastEventId?: string | undefined; readonly cursor?: string | undefined; readonly after?: string | undefined }
 
-/** The seq after which to read. Throws the 400 `Problem` for what is not a number or lies beyond the log's end. */
-export function positionOf(asked: AskedPosition, last_seq: number): number {
-  const header = asked.lastEventId === '' ? undefined : asked.lastEventId;
-  if (header !== undefined) return checked('Last-Event-ID', header, last_seq);
-  if (asked.cursor !== undefined) return checked('cursor', decodeCursor(asked.cursor) ?? '', last_seq);
-  return asked.after === undefined ? 0 : checked('after', asked.after, last_seq);
+export interface Position {
+  /** What named it, for errors. */
+  readonly path: string;
+  /** The seq after which to read. */
+  readonly seq: number;
 }
 
-function checked(path: string, text: string, last_seq: number): number {
+/** Throws the 400 `Problem` for what is not a number. Where the log ends is for `beyondEnd`. */
+export function positionOf(asked: AskedPosition): Position {
+  const header = asked.lastEventId === '' ? undefined : asked.lastEventId;
+  if (header !== undefined) return checked('Last-Event-ID', header);
+  if (asked.cursor !== undefined) return checked('cursor', decodeCursor(asked.cursor) ?? '');
+  return asked.after === undefined ? { path: 'after', seq: 0 } : checked('after', asked.after);
+}
+
+/** The 400 for a position that the log never reached. */
+export function beyondEnd({ path }: Position, last_seq: number): Problem {
+  return invalidPosition(path, `beyond the end of the log, which is ${last_seq}`);
+}
+
+function checked(path: string, text: string): Position {
   if (!/^\d{1,15}$/.test(text)) throw invalidPosition(path, 'expected the seq of an event');
-  const seq = Number(text);
-  if (seq > last_seq) throw invalidPosition(path, `beyond the end of the log, which is ${last_seq}`);
-  return seq;
+  return { path, seq: Number(text) };
 }
 
 function invalidPosition(path: string, problem: string): Problem {

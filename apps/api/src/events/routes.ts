@@ -9,7 +9,8 @@ import { findRun } from '../runs/find.ts';
 import { runParams } from '../runs/run-schema.ts';
 import { preferredType } from '../server/accept.ts';
 import { encodeCursor, pageOf, problems, type ApiInstance } from '../server/api-types.ts';
-import { eventsHeaders, eventsQuery, positionOf } from './position.ts';
+import { startOf, type Start } from './moved.ts';
+import { beyondEnd, eventsHeaders, eventsQuery, positionOf } from './position.ts';
 import { serveEventStream, serveJsonLines } from './serve-stream.ts';
 
 const eventSchema = z.looseObject({
@@ -18,7 +19,8 @@ const eventSchema = z.looseObject({
 
 const answers = {
   200: {
-    description: 'The log. Server-Sent Events end after `run_end`; a browser that reconnects after that gets 204 and stops.',
+    description: 'The log. Server-Sent Events end after `run_end`; a browser that reconnects after that gets 204 and stops. An event `reset` with `{type, last_seq}` says that '
+      + 'the store has lost its last writes: what was shown beyond `last_seq` is void, and the log goes on from there.',
     content: {
       'application/json': { schema: pageOf(eventSchema) },
       'text/event-stream': { schema: z.string() },
@@ -43,11 +45,15 @@ export function eventRoutes(app: ApiInstance, context: ApiContext): void {
     const types = asked === undefined ? null : new Set(asked);
     const form = wantedForm(request);
     const lastEventId = form === 'sse' ? request.headers['last-event-id'] : undefined;
-    const after_seq = positionOf({ lastEventId, cursor, after }, view.last_seq);
+    const position = positionOf({ lastEventId, cursor, after });
+    const start: Start = form === 'sse' ? await startOf(context, run_id, { after_seq: position.seq, last_seq: view.last_seq, ended: isEnded(view.status), epoch: epochIn(request.headers['treadle-last-epoch']) }) : position.seq > view.last_seq ? { type: 'beyond' } : { type: 'as_asked', after_seq: position.seq, seen_epoch: 0 };
+    if (start.type === 'beyond') throw beyondEnd(position, view.last_seq);
+    const { after_seq, seen_epoch } = start;
+    const reset = start.type === 'reset';
     const atEnd = isEnded(view.status) && after_seq === view.last_seq;
-    if (form === 'sse' && atEnd && lastEventId !== undefined) return reply.code(204).send();
+    if (form === 'sse' && atEnd && !reset && lastEventId !== undefined) return reply.code(204).send();
     if (form !== 'json' && request.method === 'HEAD') return reply.header('content-type', mediaTypes[form]).send();
-    const stream = { run_id, after_seq, atEnd, types, reply, expires_at_ms: expiryOf(request) };
+    const stream = { run_id, after_seq, seen_epoch, reset, atEnd, types, reply, expires_at_ms: expiryOf(request) };
     switch (form) {
       case 'sse':
         await serveEventStream(context, stream);
@@ -63,6 +69,10 @@ export function eventRoutes(app: ApiInstance, context: ApiContext): void {
       }
     }
   });
+}
+
+function epochIn(header: string | undefined): number | null {
+  return header === undefined ? null : Number(header);
 }
 
 type Form = 'json' | 'ndjson' | 'sse';

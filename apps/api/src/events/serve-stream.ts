@@ -9,6 +9,10 @@ import { createStreamWriter, type StreamWriter } from './stream-writer.ts';
 export interface StreamRequest extends Connection {
   readonly run_id: string;
   readonly after_seq: number;
+  /** See `Reader`. */
+  readonly seen_epoch: number;
+  /** What the reader has seen beyond `after_seq` is void. */
+  readonly reset: boolean;
   /** Nothing will ever follow `after_seq`. */
   readonly atEnd: boolean;
   readonly types: ReadonlySet<string> | null;
@@ -42,8 +46,9 @@ export async function serveEventStream(context: ApiContext, request: StreamReque
   writer.write(`retry: ${retryMs}\n\n`);
   const heartbeat = setInterval(() => { if (!writer.full) writer.write(': heartbeat\n\n'); }, context.settings.heartbeatMs);
   try {
-    const { run_id, after_seq, types } = request;
-    if (!request.atEnd) await followLog(context, { run_id, after_seq, types, writer, signal, frame: eventFrame });
+    const { run_id, after_seq, seen_epoch, types } = request;
+    if (request.reset) writer.write(resetFrame(after_seq));
+    if (!request.atEnd) await followLog(context, { run_id, after_seq, seen_epoch, types, writer, signal, frame: eventFrame, resetFrame });
   } finally {
     clearInterval(heartbeat);
     left();
@@ -80,6 +85,11 @@ export async function serveLines(context: ApiContext, connection: Connection, li
 
 function eventFrame({ seq, type, text }: LogEntry): string {
   return `id: ${seq}\nevent: ${type}\ndata: ${text}\n\n`;
+}
+
+/** No event of the log; its id is where the reader stands now. */
+function resetFrame(last_seq: number): string {
+  return `id: ${last_seq}\nevent: reset\ndata: ${JSON.stringify({ type: 'reset', last_seq })}\n\n`;
 }
 
 interface Opened {

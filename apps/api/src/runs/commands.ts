@@ -40,6 +40,7 @@ export async function commandRun(context: ApiContext, asked: AskedCommand): Prom
   switch (reply.type) {
     case 'accepted': return (await now({ store, archive }, asked)) ?? found.view;
     case 'invalid_state': throw refused(reply.status);
+    case 'behind': throw new Problem({ status: 409, code: 'invalid_state', detail: `${reply.run_id} of the same session goes before it: resume, resolve or cancel that one, and this one follows.` });
     case 'already_decided': throw new Problem({ status: 409, code: 'already_decided', detail: 'Somebody has decided about this call before; the first word counts.' });
     case 'missing': throw notFound();
     case 'inbox_full':

@@ -59,6 +59,7 @@ interface Creation { readonly store: RunDirectory; readonly run: NewRun; readonl
 
 async function complete(context: ApiContext, creation: Creation): Promise<AcceptedRun> {
   const { store, run, run_id, not_after_ms } = creation;
+  refuseWhereFull(context);
   const { reply, state } = await createRun(createDepsOf(context, store), run, { run_id, not_after_ms })
     .catch((error: unknown) => { throw unclear(error); });
   switch (reply.type) {
@@ -74,6 +75,12 @@ async function complete(context: ApiContext, creation: Creation): Promise<Accept
     case 'too_late': throw tooLate();
     case 'fenced': throw new Error('a run without a parent was refused for its parent');
   }
+}
+
+/** Throws the 503 `Problem` where no new run is taken. */
+export function refuseWhereFull({ deps }: ApiContext): void {
+  const why = deps.full?.() ?? null;
+  if (why !== null) throw unavailable(why);
 }
 
 export function createDepsOf({ deps: { clock, random, arms }, settings: { shards } }: ApiContext, store: RunDirectory): CreateDeps {

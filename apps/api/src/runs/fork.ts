@@ -16,7 +16,7 @@ import { fieldsNotSupported, invalidRequest, notFound, outcomeUnknown, Problem, 
 import { json, problems, type ApiInstance } from '../server/api-types.ts';
 import { StoreUnavailable } from '../store/unavailable.ts';
 import { namedLimits } from './command-schema.ts';
-import { createDepsOf } from './create.ts';
+import { createDepsOf, refuseWhereFull } from './create.ts';
 import { createHeaders, inputSchema, laterFieldsOf, limitsSchema } from './create-schema.ts';
 import { findRun, lookUp } from './find.ts';
 import { checkImages, limitsWithin } from './fitting.ts';
@@ -66,6 +66,7 @@ async function forkRun(context: ApiContext, asked: AskedFork): Promise<{ view: R
   const run_id = await reservedId(store, asked, { minted, not_after_ms });
   const first = run_id === minted ? null : await lookUp({ store, archive }, asked.tenant, run_id);
   if (first !== null) return { view: first.view, isNew: false };
+  refuseWhereFull(context);
   const { reply, state } = await createRun(createDepsOf(context, store), run, { run_id, not_after_ms }).catch((error: unknown) => {
     if (!(error instanceof StoreUnavailable) || !error.sent) throw error;
     throw outcomeUnknown('The store did not say whether the run was forked. Ask again with the same Idempotency-Key.', error);

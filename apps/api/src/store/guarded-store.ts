@@ -39,6 +39,7 @@ export function guardedStore(store: RunDirectory, options: GuardOptions): RunDir
     read: (run_id, without) => bounded(() => store.read(run_id, without)),
     events: (run_id, after_seq, limit) => bounded(() => store.events(run_id, after_seq, limit)),
     ledger: (run_id) => bounded(() => store.ledger(run_id)),
+    moves: (run_id) => bounded(() => store.moves(run_id)),
     list: (query) => bounded(() => store.list(query)),
     createSession: (session) => bounded(() => store.createSession(session)),
     session: (session_id) => bounded(() => store.session(session_id)),

@@ -5,8 +5,8 @@
  * S1  A write of a claimant happens only if epoch, claim id and last seq are all equal to the stored ones; else `fenced`,
  *     and nothing at all has changed. Everything is checked before the first write.
  * S2  A repeat of the last commit id of the same claim is answered as the first was, and writes nothing.
- * S3  `claim` hands out a run only for the current job number while that job is live, raises the epoch by one, and answers
- *     the same claim id again with the same epoch, raising nothing.
+ * S3  `claim` hands out a run only for the current job number while that job is live, raises the epoch by one (by far more
+ *     under S12), and answers the same claim id again with the same epoch, raising nothing.
  * S4  A commit whose next is `wait`, `pause` or `end`, that begins calls in the ledger, or that changes which calls wait for a word, is refused as `inbox_changed` while a
  *     command is in the inbox that the claimant has not seen (`inbox_seen`). So no accepted command and no wake-up is lost, and
  *     no call begins after a pause was accepted. A commit that waits, pauses or ends applies what it has seen
@@ -20,6 +20,8 @@
  * S10 A command to another run that a commit carries is accepted with it under the rules of `command`, or passed over; but the end of a child
  *     finds room in a full inbox.
  * S11 A run with a parent is created only while the parent's claim holds and no cancel of it has been accepted.
+ * S12 A store that was started again, or has taken another's place, may lack the last writes. Every claim says so until one has
+ *     committed, or written back, under the name of the new store; its epoch is one that no claim has had that may be lost.
  *
  * A call that throws `StoreAway` has an unknown outcome: it may have happened. Claimants then abandon the delivery; the next claim finds out.
  */
@@ -112,6 +114,8 @@ export interface Claimed {
   readonly session_last: string | null;
   /** How long the run still had to wait when a command woke it, ms; 0 when nothing is waited for. */
   readonly wait_ms: number;
+  /** Set where the store is another than the run was written by (S12): its name, for the claim's first commit. */
+  readonly other_store: string | null;
 }
 
 export type ClaimReply =
@@ -160,6 +164,8 @@ export interface Commit {
   /** The claim has settled as unknown what an earlier one had begun: it is no proof that the run does not kill its workers, and the count goes on. `excused`: this
    * delivery is out of the count already. */
   readonly took_over?: 'no' | 'counted' | 'excused';
+  /** The store that the claim was told of as another: what may be lost has been looked into (S12). */
+  readonly store_id?: string;
   readonly next: Next;
   /** Commands to other runs of the same shard, accepted with this write; a run that cannot take one, or is not there, is passed over. */
   readonly tell?: readonly ToldCommand[];
@@ -198,6 +204,8 @@ export type CommandReply =
   | { readonly type: 'accepted' }
   /** The run can no longer take it: it has ended, is being cancelled, or (resume) is not paused, or (outcome) waits for no word on that call. */
   | { readonly type: 'invalid_state'; readonly status: RunStatus }
+  /** A resume of a run whose turn has not come: this run of its session goes before it. */
+  | { readonly type: 'behind'; readonly run_id: string }
   /** Somebody has given a word on this call before; the first one counts. */
   | { readonly type: 'already_decided' }
   | { readonly type: 'missing' }
@@ -225,7 +233,12 @@ export interface EventRange {
   /** The lowest seq the store still holds, 0 when it holds none; below it only the archive can tell. */
   readonly first_seq: number;
   readonly last_seq: number;
+  /** As `moves`, but for one that no claim has looked into yet. */
+  readonly moves: readonly Move[];
 }
+
+/** `at_ms`: epoch milliseconds of the store's clock. `epoch`: of the claim that went on; whatever is lost has a lower one. */
+export interface Move { readonly seq: number; readonly at_ms: number; readonly epoch: number }
 
 /** A conversation that successive runs share. */
 export interface StoredSession {
@@ -267,6 +280,8 @@ export interface TurnStore {
   handBack(claim: Claim): Promise<void>;
   /** Adds `by` to the count of deliveries that died, for the claims that still hold: a run that cannot be to blame is excused. */
   recount(claims: readonly Claim[], by: 1 | -1): Promise<void>;
+  /** Ends the claim. The commands that are not applied stay; S4 does not hold. Sent again, it is `fenced`. */
+  writeBack(back: WriteBack): Promise<'written' | 'fenced'>;
   /** The last duty of an ended run: its session goes on to the next run, and it is taken out of `held`. Idempotent. */
   finished(run_id: string): Promise<void>;
 }
@@ -279,6 +294,8 @@ export interface RunDirectory {
   read(run_id: string, without?: 'messages'): Promise<RunSnapshot | null>;
   events(run_id: string, after_seq: number, limit: number): Promise<EventRange | null>;
   ledger(run_id: string): Promise<readonly LedgerEntry[] | null>;
+  /** Where the run went on, or will, each time it had come to another store (S12): what somebody had seen beyond that may be gone. The newest are kept, oldest first. */
+  moves(run_id: string): Promise<readonly Move[]>;
   list(query: ListRuns): Promise<{ readonly run_ids: readonly string[]; readonly next_before_id: string | null }>;
   /** Begins a session without a run. Idempotent by id. */
   createSession(session: { readonly id: string; readonly tenant: string; readonly not_after_ms: number }): Promise<'created' | 'too_late'>;
@@ -335,6 +352,19 @@ export interface RestoredRun {
   readonly open_calls: readonly string[];
   readonly pending: readonly string[];
   readonly job: { readonly type: 'now' } | { readonly type: 'none' } | { readonly type: 'at'; readonly due_ms: number };
+}
+
+/** A run as its archived log tells it, to be put in the place of what a store still holds that has lost the end of it. */
+export interface WriteBack {
+  readonly claim: Claim;
+  readonly expected_seq: number;
+  readonly store_id: string;
+  readonly run: Omit<RestoredRun, 'epoch' | 'job'>;
+  /** How many of the commands that the claim was told of, from the first, the archived log has already. */
+  readonly commands_applied: number;
+  readonly next: Exclude<Next, { readonly type: 'keep' }>;
+  /** As of a commit: what other runs were told beyond the store's end. */
+  readonly tell: readonly ToldCommand[];
 }
 
 /** Background duties, for a worker's ticks, and what is done when the store was lost. */

@@ -17,6 +17,8 @@ export interface ToolRun {
   /** The fencing number. */
   readonly epoch: number;
   readonly signal: AbortSignal;
+  /** Asked by whoever had to wait, right before the call is sent: a process that stood still may have lost the run meanwhile. Then the signal aborts. */
+  readonly confirm?: () => Promise<void>;
 }
 
 /** What a tool gave beside its text. */

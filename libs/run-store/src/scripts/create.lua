@@ -12,6 +12,7 @@
 -- include: named-key
 -- include: session
 -- include: tally
+-- include: store-id
 local create = cjson.decode(ARGV[1])
 local now = now_ms()
 if redis.call('EXISTS', run.ctl) == 1 then return { 'exists' } end
@@ -36,7 +37,8 @@ redis.call('HSET', run.ctl, 'tenant', create.tenant, 'agent', create.agent, 'tag
   'status', 'queued', 'epoch', 0, 'claim', '', 'holder', '', 'job_n', 1, 'deliveries', 0, 'nudges', 0,
   'last_seq', last_seq, 'last_ts', create.last_ts, 'event_epoch', 0, 'generation', create.generation,
   'inbox_in', 0, 'inbox_done', 0, 'pause_at', 0, 'cancelling', 0, 'commit_id', '', 'commit_claim', '', 'commit_epoch', 0,
-  'open_calls', '[]', 'pending', '[]', 'decided', '[]', 'session', create.session, 'archived_seq', 0, 'sealed_first', 0, 'sealed_last', 0)
+  'open_calls', '[]', 'pending', '[]', 'decided', '[]', 'session', create.session, 'archived_seq', 0, 'sealed_first', 0, 'sealed_last', 0,
+  'store', store_id())
 tally_status(create.tally, nil, 'queued')
 redis.call('ZADD', KEYS[14], 0, create.run_id)
 redis.call('HSET', session, 'tenant', create.tenant)

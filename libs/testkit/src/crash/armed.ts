@@ -23,11 +23,12 @@ export interface Armed {
 export function openArmed(folder: string): Armed {
   const path = (kind: 'armed' | 'hits' | 'fired', subject: string): string => join(folder, kind, subject);
   for (const kind of ['armed', 'hits', 'fired']) mkdirSync(join(folder, kind), { recursive: true });
-  const known = new Map<string, Arming | null>();
+  const known = new Map<string, Arming>();
 
   function armingOf(subject: string): Arming | null {
     if (subject === '') return null;
-    if (!known.has(subject)) known.set(subject, existsSync(path('armed', subject)) ? JSON.parse(readFileSync(path('armed', subject), 'utf8')) as Arming : null);
+    // One that is not armed may be, later.
+    if (!known.has(subject) && existsSync(path('armed', subject))) known.set(subject, JSON.parse(readFileSync(path('armed', subject), 'utf8')) as Arming);
     const arming = known.get(subject) ?? null;
     return arming === null || existsSync(path('fired', subject)) ? null : arming;
   }

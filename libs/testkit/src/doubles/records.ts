@@ -14,6 +14,8 @@ export interface Run {
   inbox: InboxEntry[]; inbox_in: number; inbox_done: number; commands: string[];
   holder: string; not_before: number; archived_seq: number; sealed: SealedRange | null; due_ms: number | null; held_ms: number | null; archive_ms: number | null; expires_ms: number | null;
   segments: number; merge_due: boolean;
+  /** Which store the run was last written by, and where it went on when that had become another. */
+  store: string; moves: { seq: number; at_ms: number; epoch: number }[];
 }
 
 export interface MemoryJob { readonly type: 'turn' | 'finish'; readonly run_id: string; readonly n: number; readonly front: number }
@@ -28,6 +30,8 @@ export interface MemoryRunStore extends RunStore {
   /** What the queue does when a handler is done. */
   removeJob(job: Pick<MemoryJob, 'type' | 'run_id' | 'n'>): void;
   passTime(ms: number): void;
+  /** Started again, or another in its place: what is held is the same, less what `rollBack` undoes. */
+  becomeAnother(): void;
   /** Undoes the last `writes` steps that changed something. */
   rollBack(writes: number): void;
   /** Lets go of what `rollBack` would need: a store that somebody still holds, frozen in a delivery, should not cost that much. */

@@ -8,11 +8,11 @@
 import { isEnded } from '@treadle/core';
 import type {
   Append, AppendReply, Claim, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, EventRange, InboxEntry, ListRuns,
-  PumpReply, RestoredRun, RunSnapshot, SendCommand, StoredState, WatchReply, WatchRequest,
+  PumpReply, RestoredRun, RunSnapshot, SendCommand, StoredState, WatchReply, WatchRequest, WriteBack,
 } from '@treadle/engine';
 import { archivingOf } from './archiving.ts';
 import type { Data, MemoryRunStore, Protections, Run } from './records.ts';
-import { restoredRecord } from './restored.ts';
+import { movesOf, restoredRecord, writtenBack } from './restored.ts';
 import { pageOfSessions, readSession, type Session } from './sessions.ts';
 
 const inboxLimit = 1000;
@@ -25,6 +25,7 @@ export function createMemoryRunStore(): MemoryRunStore {
   let data: Data = { deleted: {}, sessions: {}, runs: {}, jobs: [], keys: {}, feed: 0 };
   const history: string[] = [];
   let clockMs = 1_700_000_000_000;
+  let store = 'store-1';
   let writes = 0;
   const protections: Protections = { claimCheck: true, claimId: true, expectedSeq: true, inboxCheck: true, parentCheck: true };
 
@@ -86,7 +87,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     return record.inbox.slice(Math.max(0, seen - record.inbox_done));
   }
 
-  function follow(run_id: string, record: Run, commit: Commit): void {
+  function follow(run_id: string, record: Run, commit: Pick<Commit, 'next' | 'took_over'>): void {
     if (commit.next.type === 'keep') return;
     record.claim_id = '';
     record.deliveries = (commit.took_over ?? 'no') === 'no' ? 0 : Math.max(0, record.deliveries - (commit.took_over === 'counted' ? 1 : 0));
@@ -128,6 +129,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     record.open_calls = write.open_calls;
     record.pending = write.pending;
     record.status = write.status;
+    if (write.store_id !== undefined) Object.assign(record, { store: write.store_id, moves: [...record.moves, { seq: write.expected_seq, at_ms: clockMs, epoch: write.claim.epoch }] });
     if (record.wanted === 'pause' && write.applies_inbox) record.wanted = null;
     if (write.applies_inbox) {
       record.inbox.splice(0, write.inbox_seen - record.inbox_done);
@@ -161,8 +163,9 @@ export function createMemoryRunStore(): MemoryRunStore {
     if (request.n !== record.job_n || !record.job_live) return { type: 'stale' };
     const { held } = request;
     const current = held !== null && held.epoch === record.epoch && held.claim_id === record.holder && held.last_seq === record.last_seq;
+    const moved = record.store !== store;
     if (record.claim_id !== request.claim_id) {
-      record.epoch++;
+      record.epoch = moved ? Math.max(record.epoch + 1000, clockMs) : record.epoch + 1;
       record.deliveries++;
       record.claim_id = request.claim_id;
       record.holder = request.claim_id;
@@ -171,13 +174,15 @@ export function createMemoryRunStore(): MemoryRunStore {
     return {
       type: 'claimed', epoch: record.epoch, last_seq: record.last_seq, stored: current ? null : stored(record), inbox: [...record.inbox],
       inbox_in: record.inbox_in, ledger: record.open_calls.flatMap((id) => record.ledger[id] ?? []), deliveries: record.deliveries, nudges: record.nudges,
-      wait_ms: Math.max(0, record.not_before - clockMs), session_last: data.sessions[record.session]?.last || null,
+      wait_ms: Math.max(0, record.not_before - clockMs), session_last: data.sessions[record.session]?.last || null, other_store: moved ? store : null,
     };
   }
 
   function command(sent: SendCommand): CommandReply {
     const record = run(sent.run_id);
     if (record === undefined) return { type: 'missing' };
+    const before = sent.command.type === 'resume' && !isEnded(record.status) ? underWay(data.sessions[record.session]!) : null;
+    if (before !== null && before !== sent.run_id) return { type: 'behind', run_id: before };
     if (record.commands.includes(sent.command_id)) return { type: 'accepted' };
     if (clockMs > sent.not_after_ms) return { type: 'too_late' };
     const { type } = sent.command;
@@ -251,7 +256,7 @@ export function createMemoryRunStore(): MemoryRunStore {
       events: request.events.map((text, index) => ({ seq: index + 1, text })), ledger: {}, open_calls: [], pending: [], decided: [],
       inbox: [], inbox_in: 0, inbox_done: 0, commands: [], holder: '', not_before: request.run_at_ms ?? 0, archived_seq: 0, sealed: null,
       due_ms: behind === null ? request.run_at_ms : null, held_ms: scheduled || behind !== null ? null : clockMs + graceMs, archive_ms: clockMs + archiveEveryMs, expires_ms: null,
-      segments: 0, merge_due: false,
+      segments: 0, merge_due: false, store, moves: [],
     };
     data.feed++;
     if (behind !== null) {
@@ -268,12 +273,23 @@ export function createMemoryRunStore(): MemoryRunStore {
     if (run(run_id) !== undefined) return 'exists';
     const session = data.sessions[session_id] ??= { tenant, queue: [], last: '', current: '' };
     const behind = busyWith(session) !== null;
-    const record = restoredRecord(restored, { clockMs, graceMs, archiveEveryMs, behind });
+    const record = restoredRecord(restored, { clockMs, graceMs, archiveEveryMs, behind, store });
     data.runs[run_id] = record;
     if (behind) session.queue.push(run_id);
     else Object.assign(session, { last: session.current || session.last, current: run_id });
     if (record.job_live) addJob('turn', run_id, record.job_n, record.epoch > 0 ? 1 : 1000 + record.priority);
     return 'restored';
+  }
+
+  function writeBack(back: WriteBack): 'written' | 'fenced' {
+    const record = run(back.claim.run_id);
+    if (record === undefined || !mayWrite(record, back.claim, back.expected_seq)) return 'fenced';
+    Object.assign(record, writtenBack(record, back, clockMs));
+    for (const told of back.tell) command({ ...told, not_after_ms: Number.MAX_SAFE_INTEGER });
+    data.feed++;
+    if (back.run.events.length > 0) record.archive_ms ??= clockMs + archiveEveryMs;
+    follow(back.claim.run_id, record, back);
+    return 'written';
   }
 
   function pump(limit: number, grace_ms: number): PumpReply {
@@ -325,6 +341,7 @@ export function createMemoryRunStore(): MemoryRunStore {
       if (record !== null) record.claim_id = '';
     }),
     recount: (claims, by) => step(() => { for (const held of claims) recount(held, by); }),
+    writeBack: (back) => step(() => writeBack(back)),
     finished: (run_id) => step(() => {
       const record = run(run_id);
       if (record === undefined || !isEnded(record.status)) return;
@@ -341,9 +358,10 @@ export function createMemoryRunStore(): MemoryRunStore {
       const record = run(run_id);
       if (record === undefined) return null;
       const events = record.events.filter((event) => event.seq > after_seq).slice(0, limit).map((event) => event.text);
-      return { events, first_seq: record.events[0]?.seq ?? 0, last_seq: record.last_seq };
+      return { events, first_seq: record.events[0]?.seq ?? 0, last_seq: record.last_seq, moves: [...record.moves] };
     }),
     ledger: (run_id) => step(() => { const record = run(run_id); return record === undefined ? null : Object.values(record.ledger); }),
+    moves: (run_id) => step(() => movesOf(run(run_id), store, clockMs)),
     list: (query) => step(() => list(query)),
     createSession: ({ id, tenant, not_after_ms }) => step(() => {
       if (data.sessions[id] === undefined && clockMs > not_after_ms) return 'too_late' as const;
@@ -373,6 +391,7 @@ export function createMemoryRunStore(): MemoryRunStore {
       data.jobs = data.jobs.filter((job) => job.type !== done.type || job.run_id !== done.run_id || job.n !== done.n);
     },
     passTime: (ms) => { clockMs += ms; },
+    becomeAnother: () => { store = `store-${Number(store.slice(6)) + 1}`; },
     forget: () => { history.length = 0; },
     rollBack: (count) => {
       for (let left = count; left > 0 && history.length > 0; left--) data = JSON.parse(history.pop()!) as Data;

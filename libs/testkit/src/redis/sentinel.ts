@@ -13,7 +13,7 @@ export interface WatchedRedis {
   readonly url: string;
   readonly master: RedisServer;
   readonly replica: RedisServer;
-  /** Resolves when the replica has become the master, after the master has been killed. */
+  /** Resolves when the replica has become the master, and every Sentinel says so, after the first master has died or hangs. */
   failedOver(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -37,7 +37,10 @@ export async function startWatchedRedis({ downAfterMs = 1000 }: { readonly downA
     for (const { port } of sentinels) await says(port, 'INFO sentinel', /status=ok,[^]*slaves=1,sentinels=3/);
     return {
       url: `redis-sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')}/${name}`, master, replica, stop,
-      failedOver: () => says(replica.port, 'ROLE', /master/),
+      failedOver: async () => {
+        await says(replica.port, 'ROLE', /master/);
+        for (const { port } of sentinels) await says(port, `SENTINEL get-master-addr-by-name ${name}`, new RegExp(`\\$\\d+\r\n${replica.port}\r\n`));
+      },
     };
   } catch (error) {
     await stop();

@@ -4,7 +4,7 @@
  * Owns one process and one temporary directory. States: running → stopped (directory gone), or running ↔ killed (it stays).
  * It ends, and its directory goes, with the process that started it, however that ends.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -33,6 +33,11 @@ export interface RedisServer {
   kill(): Promise<void>;
   /** Starts it again on the same port with the same directory, after `kill` or while it runs (then it is ended in order first). */
   restart(): Promise<void>;
+  /**
+   * SIGKILL, and a start without what was written after that second of the Unix clock, as after a machine's death under `everysec`. Needs
+   * `aof-timestamp-enabled yes`; throws where nothing would be left.
+   */
+  rewind(toSecond: number): Promise<void>;
 }
 
 /** Throws where neither server is installed, or where it is not ready after 10 s. */
@@ -63,7 +68,22 @@ export async function startServer(args: Arguments, portBelow = 65_536): Promise<
       await end(process_.child, 'SIGTERM');
       process_ = { port: process_.port, child: await start(dir, process_.port, args) };
     },
+    rewind: async (toSecond) => {
+      await end(process_.child, 'SIGKILL');
+      cutBack(join(dir, 'appendonlydir/appendonly.aof.manifest'), toSecond);
+      process_ = { port: process_.port, child: await start(dir, process_.port, args) };
+    },
   };
+}
+
+function cutBack(manifest: string, toSecond: number): void {
+  for (const program of ['redis-check-aof', 'valkey-check-aof']) {
+    const { status, error, stdout } = spawnSync(program, ['--truncate-to-timestamp', String(toSecond), manifest], { encoding: 'utf8' });
+    if (error !== undefined) continue;
+    if (status !== 0) throw new Error(`${program} ended with ${String(status)}: ${stdout.slice(-500)}`);
+    return;
+  }
+  throw new Error('neither redis-check-aof nor valkey-check-aof is installed');
 }
 
 /** Somebody else may take the port between finding and using it. */

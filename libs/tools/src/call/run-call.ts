@@ -10,7 +10,7 @@ const totalFactor = 4;
 /** Never rejects. Answers within the grace after an abort or a time-out, also where the tool ignores its signal. */
 export async function runCall(kind: ToolKind | undefined, run: ToolRun, graceMs: number): Promise<ToolRunResult> {
   if (kind === undefined) return notStarted(`This worker has no tool named ${run.tool.name}.`);
-  const window = openWindow(run.signal, { timeoutMs: run.tool.timeout_ms, maxTotalMs: run.tool.max_total_ms ?? run.tool.timeout_ms * totalFactor, graceMs });
+  const window = openWindow(run.signal, { timeoutMs: run.tool.timeout_ms, maxTotalMs: run.tool.max_total_ms ?? run.tool.timeout_ms * totalFactor, graceMs, confirm: run.confirm });
   try {
     if (window.cause() !== null) return notStarted('The call was interrupted before it began.');
     const end = await Promise.race([kind.call(run, window), window.overdue.then(() => null)]);

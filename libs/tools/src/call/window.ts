@@ -26,9 +26,11 @@ export interface WindowOptions {
   /** From `begin` on, whatever progress there is. */
   readonly maxTotalMs: number;
   readonly graceMs: number;
+  /** Asks whether the call may still be sent; aborts the caller's signal where it may not. */
+  readonly confirm?: (() => Promise<void>) | undefined;
 }
 
-export function openWindow(caller: AbortSignal, { timeoutMs, maxTotalMs, graceMs }: WindowOptions): OpenWindow {
+export function openWindow(caller: AbortSignal, { timeoutMs, maxTotalMs, graceMs, confirm }: WindowOptions): OpenWindow {
   const controller = new AbortController();
   let grace: NodeJS.Timeout | undefined;
   let limit: NodeJS.Timeout | undefined;
@@ -54,6 +56,10 @@ export function openWindow(caller: AbortSignal, { timeoutMs, maxTotalMs, graceMs
       begun = true;
       begunAt = performance.now();
       if (cause === null) limit = setTimeout(() => close('timed_out'), Math.min(timeoutMs, maxTotalMs));
+    },
+    async confirm() {
+      await confirm?.();
+      controller.signal.throwIfAborted();
     },
     progress() {
       if (!begun || cause !== null) return;

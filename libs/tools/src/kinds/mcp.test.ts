@@ -179,6 +179,20 @@ describe('a call over MCP', () => {
     expect(widest).toBe(2);
     expect(readLedger(ledger).some((line) => line.tool === 'touch')).toBe(false);
   });
+
+  test('asks when it has its slot whether it may still be sent; one whose run is gone meanwhile was not started', async () => {
+    const runner = runnerOf({ concurrency: 1 });
+    const abort = new AbortController();
+    const asked: string[] = [];
+    const first = runner.run({ ...callOf(toolNamed('slow_lookup'), { ms: 60 }), confirm: async () => { asked.push('first'); } });
+    const late = runner.run({ ...callOf(toolNamed('touch'), { name: 'x' }, abort.signal), confirm: async () => { asked.push('late'); abort.abort('fenced'); } });
+    const away = runner.run({ ...callOf(toolNamed('touch'), { name: 'y' }), confirm: () => Promise.reject(new Error('the store is away')) });
+    expect(await late).toEqual({ content: 'The call was interrupted before it began.', is_error: true, settled: true });
+    expect(await away).toEqual({ content: 'The call was not started: the store is away', is_error: true, settled: true });
+    expect((await first).is_error).toBe(false);
+    expect(asked).toEqual(['first', 'late']);
+    expect(readLedger(ledger).map((line) => line.tool)).toEqual(['slow_lookup', 'slow_lookup']);
+  });
 });
 
 describe('server processes', () => {

@@ -33,7 +33,8 @@ export function createMcpKind(sources: Readonly<Record<string, McpServerSource>>
       const server = servers.get(serverOf(run.tool.name));
       if (server === undefined) return { type: 'not_started', why: `This worker has no MCP server for ${run.tool.name}.` };
       let begun = false;
-      const begin = (): void => {
+      const begin = async (): Promise<void> => {
+        await window.confirm();
         begun = true;
         window.begin();
       };

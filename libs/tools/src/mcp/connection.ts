@@ -38,7 +38,7 @@ export interface CallParams {
 export interface CallCourse {
   readonly signal: AbortSignal;
   /** Told directly before the call is sent. */
-  begin(): void;
+  begin(): Promise<void>;
   /** Told of every sign of life. */
   progress(): void;
   /** Whether the call may be sent again although it may have happened. */
@@ -154,7 +154,7 @@ class Connection implements McpConnection {
     const pass = (): void => own.abort(signal.reason);
     signal.addEventListener('abort', pass, { once: true });
     try {
-      begin();
+      await begin();
       const result = await client.request({ method: 'tools/call', params: { ...params } }, callResultSchema, { signal: own.signal, timeout: never, onprogress: progress });
       this.#failures = 0;
       return result;

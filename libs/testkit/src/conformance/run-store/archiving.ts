@@ -69,12 +69,12 @@ export function archiveTests(it: () => Driver): void {
   test('trims what is safe in the archive, but for the events to keep', async () => {
     const run_id = await it().create({ events: [1, 2, 3, 4, 5].map((seq) => eventText(seq)) });
     await it().store.archived((await it().store.seal(run_id, 4))!, { keep_events: 2, retention_ms: 60_000 });
-    expect(await it().store.events(run_id, 0, 10)).toEqual({ first_seq: 4, last_seq: 5, events: [eventText(4), eventText(5)] });
+    expect(await it().store.events(run_id, 0, 10)).toEqual({ first_seq: 4, last_seq: 5, moves: [], events: [eventText(4), eventText(5)] });
     await it().store.archived((await it().store.seal(run_id, 4))!, { keep_events: 0, retention_ms: 60_000 });
-    expect(await it().store.events(run_id, 0, 10)).toEqual({ first_seq: 0, last_seq: 5, events: [] });
+    expect(await it().store.events(run_id, 0, 10)).toEqual({ first_seq: 0, last_seq: 5, moves: [], events: [] });
     const { claim } = await it().claim(run_id);
     await it().commits(it().write(claim, 5, { type: 'keep' }));
-    expect(await it().store.events(run_id, 5, 10)).toEqual({ first_seq: 6, last_seq: 6, events: [eventText(6)] });
+    expect(await it().store.events(run_id, 5, 10)).toEqual({ first_seq: 6, last_seq: 6, moves: [], events: [eventText(6)] });
   });
 
   test('never trims what is not in the archive', async () => {

@@ -6,7 +6,7 @@ export function claimTests(it: () => Driver): void {
     const run_id = await it().create();
     const { claimed } = await it().claim(run_id);
     expect(claimed).toEqual({
-      type: 'claimed', epoch: 1, last_seq: 1, wait_ms: 0, session_last: null, inbox: [], inbox_in: 0, ledger: [], deliveries: 1, nudges: 0,
+      type: 'claimed', epoch: 1, last_seq: 1, wait_ms: 0, session_last: null, other_store: null, inbox: [], inbox_in: 0, ledger: [], deliveries: 1, nudges: 0,
       stored: { fields: { status: '"queued"' }, last_seq: 1, last_ts: 1_700_000_000.25, epoch: 0, generation: 1, messages: ['{"role":"user"}'] },
     });
     expect((await it().claim(run_id)).claimed).toMatchObject({ epoch: 2, deliveries: 2 });

@@ -4,7 +4,7 @@ import { runStoreConformance } from './suite.ts';
 runStoreConformance('in memory', () => {
   const store = createMemoryRunStore();
   return {
-    store, jobs: () => store.jobs(), loseJob: (job) => { store.removeJob(job); }, passTime: (ms) => { store.passTime(ms); },
+    store, jobs: () => store.jobs(), loseJob: (job) => { store.removeJob(job); }, passTime: (ms) => { store.passTime(ms); }, otherStore: () => { store.becomeAnother(); },
     graceMs: 10_000, archiveAfterMs: 5000,
   };
 });

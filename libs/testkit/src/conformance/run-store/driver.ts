@@ -13,6 +13,8 @@ export interface RunStoreUnderTest {
   jobs(): readonly JobUnderTest[] | Promise<readonly JobUnderTest[]>;
   /** Stands in for a queue that has lost a job. */
   loseJob(job: JobUnderTest): void | Promise<void>;
+  /** Stands in for a store that was started again, or has taken another's place, as this run sees it. */
+  otherStore(run_id: string): void | Promise<void>;
   /** Lets the store's clock run on; a real store really waits. */
   passTime(ms: number): void | Promise<void>;
   /** When the pump first looks for a job that was added by the store, and how long events are gathered for the archive. */

@@ -11,8 +11,8 @@ export function readTests(it: () => Driver): void {
 
   test('events after a seq, at most so many', async () => {
     const run_id = await it().create({ events: [1, 2, 3, 4].map((seq) => eventText(seq)) });
-    expect(await it().store.events(run_id, 1, 2)).toEqual({ first_seq: 1, last_seq: 4, events: [eventText(2), eventText(3)] });
-    expect(await it().store.events(run_id, 4, 2)).toEqual({ first_seq: 1, last_seq: 4, events: [] });
+    expect(await it().store.events(run_id, 1, 2)).toEqual({ first_seq: 1, last_seq: 4, moves: [], events: [eventText(2), eventText(3)] });
+    expect(await it().store.events(run_id, 4, 2)).toEqual({ first_seq: 1, last_seq: 4, moves: [], events: [] });
   });
 
   test('the ledger holds the last word on every call', async () => {

@@ -55,6 +55,19 @@ export function restoringTests(it: () => Driver): void {
     expect(await it().jobs(run.run_id)).toEqual(['turn 1004']);
   });
 
+  test('one that came back as paused is not resumed before its turn; whatever else is asked of it is taken', async () => {
+    const [first, second] = [newRunId(), newRunId()];
+    const session_id = ownSession(first).id;
+    for (const run_id of [first, second]) await it().store.restore(restored({ run_id, session_id, status: 'paused', job: { type: 'none' } }));
+    expect(await it().send(second, { type: 'resume' })).toEqual({ type: 'behind', run_id: first });
+    expect(await it().send(second, { type: 'steer', text: 'x' })).toEqual({ type: 'accepted' });
+    expect(await it().send(first, { type: 'resume' })).toEqual({ type: 'accepted' });
+    const { claim } = await it().claim(first, 1005);
+    await it().commits(it().write(claim, 9, { type: 'end' }, { status: 'failed', inbox_seen: 1, applies_inbox: true }));
+    await it().store.finished(first);
+    expect(await it().send(second, { type: 'resume' })).toEqual({ type: 'accepted' });
+  });
+
   test('runs of a session go one after the other again, behind what the session said last', async () => {
     const ended = newRunId();
     const [first, second] = [newRunId(), newRunId()];

@@ -1,5 +1,5 @@
 /**
- * The run store's conformance suite: S1 to S11 of the port, for the double and for Redis alike (S9, durability, is the real
+ * The run store's conformance suite: S1 to S12 of the port, for the double and for Redis alike (S9, durability, is the real
  * store's own to test). Every promise of the port is a test here; a store that passes can stand in for another.
  */
 import { beforeEach, describe } from 'vitest';
@@ -12,6 +12,7 @@ import { creationTests } from './creating.ts';
 import { Driver, type RunStoreUnderTest } from './driver.ts';
 import { handoverTests } from './handing-over.ts';
 import { manyTests } from './many-runs.ts';
+import { otherStoreTests } from './other-store.ts';
 import { pumpTests } from './pumping.ts';
 import { readTests } from './reading.ts';
 import { removalTests } from './removing.ts';
@@ -30,6 +31,7 @@ export function runStoreConformance(name: string, factory: () => RunStoreUnderTe
     describe('what follows a commit', () => { handoverTests(current); });
     describe('commands', () => { commandTests(current); });
     describe('restoring', () => { restoringTests(current); });
+    describe('another store', () => { otherStoreTests(current); });
     describe('pump', () => { pumpTests(current); });
     describe('many runs at once', () => { manyTests(current); });
     describe('archiving', () => { archiveTests(current); });
