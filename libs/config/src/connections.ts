@@ -36,6 +36,8 @@ export interface ToolPolicy {
   readonly on_unknown?: OnUnknown;
   /** Identical calls in a row are no loop. */
   readonly polling?: boolean;
+  readonly path_args?: readonly string[];
+  readonly roots?: readonly string[];
 }
 
 /** US dollars per million tokens. */
@@ -60,10 +62,11 @@ export function httpTools(config: LoadedConfig): Readonly<Record<string, HttpToo
 
 /** By name or pattern of the tool. */
 export function toolPolicies(config: LoadedConfig): Readonly<Record<string, ToolPolicy>> {
-  return mapValues(config.tools, ({ parallel, effect, timeout_ms, max_total_ms, on_unknown, polling }) => ({
+  return mapValues(config.tools, ({ parallel, effect, timeout_ms, max_total_ms, on_unknown, polling, path_args, roots }) => ({
     ...(max_total_ms === undefined || max_total_ms === null ? {} : { max_total_ms }),
     ...(parallel === undefined ? {} : { parallel }), ...(effect === undefined ? {} : { effect }), ...(timeout_ms === undefined ? {} : { timeout_ms }),
     ...(on_unknown === undefined ? {} : { on_unknown }), ...(polling === undefined ? {} : { polling }),
+    ...(path_args === undefined ? {} : { path_args }), ...(roots === undefined ? {} : { roots }),
   }));
 }
 

@@ -88,6 +88,11 @@ describe('checking', () => {
   });
 });
 
+test('roots need to know which arguments name paths', () => {
+  expect(Object.keys(problemsAt({ ...minimal(), tools: { 'files/write_file': { roots: ['./w'] } } }))).toEqual(['tools.files/write_file.path_args']);
+  expect(accepted({ ...minimal(), tools: { 'files/write_file': { roots: ['./w'], path_args: ['path'] } } }).tools).toMatchObject({ 'files/write_file': { roots: ['./w'] } });
+});
+
 describe('keys and rates of a model', () => {
   test('are taken as they stand', () => {
     const config = accepted({ ...minimal(), models: { small: { provider: 'openai', model: 'm', credentials: ['one', 'two'], credential_strategy: 'round_robin', rates: { in_flight: 3 } } } });
@@ -110,7 +115,7 @@ describe('what belongs to later releases', () => {
         cloud: { provider: 'anthropic', model: 'm' }, small: { provider: 'ollama', model: 'm' },
       },
       chains: { default: { models: ['small'] } },
-      tools: { 'files/write_file': { approval: 'always', path_args: ['path'], roots: ['./w'], approval_timeout_s: 9, on_approval_timeout: 'allow' } },
+      tools: { 'files/write_file': { approval: 'always', approval_timeout_s: 9, on_approval_timeout: 'allow' } },
       tenants: { default: { max_concurrent_runs: 4, weight: 2 } },
       agents: {
         a: {
@@ -122,8 +127,7 @@ describe('what belongs to later releases', () => {
     expect(Object.keys(problems).sort()).toEqual([
       'tenants.default.max_concurrent_runs', 'tenants.default.weight',
       'tools.files/write_file.approval', 'tools.files/write_file.approval_timeout_s',
-      'tools.files/write_file.on_approval_timeout', 'tools.files/write_file.path_args',
-      'tools.files/write_file.roots',
+      'tools.files/write_file.on_approval_timeout',
     ]);
     for (const [path, problem] of Object.entries(problems)) expect(problem, path).toContain('not supported yet');
   });

@@ -65,6 +65,10 @@ export interface ToolPolicySource {
   readonly parallel?: ParallelClass;
   readonly effect?: EffectClass;
   readonly timeout_ms?: number;
+  /** Arguments that name paths: calls of `path` tools run together where these do not overlap. */
+  readonly path_args?: readonly string[];
+  /** Folders that those paths must lie in; absent: anywhere. */
+  readonly roots?: readonly string[];
   /** How long reported progress may put the time-out off. */
   readonly max_total_ms?: number;
   readonly on_unknown?: OnUnknown;

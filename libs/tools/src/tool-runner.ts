@@ -2,8 +2,10 @@
 import type { ToolRunner } from '@treadle/engine';
 import { checkArguments } from './arguments/check.ts';
 import { createSchemaStore } from './arguments/schema-store.ts';
+import { outsideRoots } from './call/roots.ts';
 import { runCall } from './call/run-call.ts';
 import { buildCatalogue } from './catalogue/build.ts';
+import { policyFor } from './catalogue/policy.ts';
 import { createMask } from './content/mask.ts';
 import { createKinds } from './kinds/registry.ts';
 import type { ServerProbe } from './kinds/mcp.ts';
@@ -31,7 +33,12 @@ export function createToolRunner(sources: ToolSources, options: ToolRunnerOption
       return { tools, problems: problems.map(mask.text) };
     },
     check: (tool, input) => checkArguments(schemas, tool, input),
-    run: async (run) => mask.result(await runCall(kinds.all.find((kind) => kind.owns(run.tool.name)), run, complete.graceMs)),
+    run: async (run) => {
+      const { path_args = [], roots } = policyFor(policies, run.tool.name);
+      const outside = roots === undefined ? null : await outsideRoots({ path_args, roots }, run.input);
+      if (outside !== null) return mask.result({ content: outside, is_error: true, settled: true });
+      return mask.result(await runCall(kinds.all.find((kind) => kind.owns(run.tool.name)), run, complete.graceMs));
+    },
     probe: (server) => kinds.mcp.probe(server),
     async close() {
       await Promise.all(kinds.all.map((kind) => kind.close()));

@@ -52,8 +52,10 @@ export const toolPolicySchema = z.strictObject({
   parallel: z.enum(['parallel', 'path', 'serial']).optional(),
   effect: z.enum(['read', 'idempotent', 'once']).optional(),
   timeout_ms: timeoutMs.optional(),
-  path_args: later([]),
-  roots: later([]),
+  /** Arguments that name paths: `path` tools run together where these do not overlap. */
+  path_args: z.array(z.string().min(1)).min(1).max(10).optional(),
+  /** Folders that those paths must lie in, links resolved; relative ones count from the worker's own folder. */
+  roots: z.array(z.string().min(1)).min(1).max(20).optional(),
   /** Who speaks when nobody knows whether a `once` call happened: the model is told so, or the run waits for a person. */
   on_unknown: z.enum(['report', 'ask']).optional(),
   approval: later('never'),
@@ -63,6 +65,6 @@ export const toolPolicySchema = z.strictObject({
   max_total_ms: timeoutMs.nullish(),
   /** Asked again and again on purpose: identical calls are no loop. */
   polling: z.boolean().optional(),
-});
+}).refine(({ roots, path_args }) => roots === undefined || path_args !== undefined, { path: ['path_args'], error: 'expected the arguments that name paths, beside roots' });
 
 export const functionToolSchema = z.custom<FunctionTool>(isFunctionTool, 'expected what defineTool() returns');

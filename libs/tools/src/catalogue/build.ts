@@ -50,6 +50,7 @@ function definition(tool: OfferedTool, wire_name: string, rules: CatalogueRules)
     effect: policy.effect ?? tool.effect ?? 'once',
     parallel: policy.parallel ?? tool.parallel ?? 'serial',
     timeout_ms: policy.timeout_ms ?? tool.timeout_ms ?? rules.defaultTimeoutMs,
+    ...(policy.path_args === undefined ? {} : { path_args: policy.path_args }),
     ...(policy.max_total_ms === undefined ? {} : { max_total_ms: policy.max_total_ms }),
     ...(policy.on_unknown === 'ask' ? { on_unknown: 'ask' } : {}),
     ...(policy.polling === true ? { polling: true } : {}),
