@@ -1,5 +1,5 @@
 /** Kind 11 where a run has started others, and questions to a person: cancel, pause and resume reach everybody, nothing happens twice. */
-import type { Run, RunTree } from '@treadle/client';
+import { ApiError, type Run, type RunTree } from '@treadle/client';
 import type { RunEvent } from '@treadle/core';
 import { reply, text, tool, type ScriptedReply } from '@treadle/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -32,8 +32,9 @@ const started = (events: readonly RunEvent[]): string[] => ofType(events, 'child
 const childrenOf = (live: LiveRun, count: number): Promise<string[]> => until('the children are started', () => started(live.seen).length === count && started(live.seen));
 const run = (id: string): Promise<Run> => cases.stage.client.run(id);
 const reaches = (id: string, status: string, reason?: string): Promise<Run> => until(`${id} is ${status}`, async () => {
-  const now = await run(id);
-  return now.status === status && (reason === undefined || now['pause_reason'] === reason) && now;
+  // A start is in the log a moment before the run is there.
+  const now = await run(id).catch((error: unknown) => { if (error instanceof ApiError && error.status === 404) return null; throw error; });
+  return now !== null && now.status === status && (reason === undefined || now['pause_reason'] === reason) && now;
 });
 
 /** A worker is killed and another one takes its place. */

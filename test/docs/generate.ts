@@ -5,9 +5,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorMeanings, errorTypes, recoveryTable, type ErrorType } from '@treadle/core';
 import { certainSigns } from '@treadle/models';
+import { labelMeanings, metricDefinitions, type MetricDefinition } from '@treadle/telemetry';
 
 const docs = join(import.meta.dirname, '../../docs');
 export const machinePage = join(docs, 'turn-machine.md');
+export const metricsPage = join(docs, 'reference/metrics.md');
 export const errorsPage = join(docs, 'reference/errors.md');
 
 /** The moves of `decide-failed.ts` that come before the table; a test plays each. */
@@ -37,8 +39,29 @@ export function meaningsSection(): string {
   return ['| error_type | means | statuses | codes |', '|---|---|---|---|', ...rows].join('\n');
 }
 
+const cell = (text: string): string => text.replaceAll('|', '\\|');
+
+export function metricsSection(): string {
+  const rows = Object.values(metricDefinitions).map((metric: MetricDefinition) => {
+    const where = metric.role === undefined ? 'API, workers' : { api: 'API', worker: 'workers' }[metric.role];
+    return `| \`${metric.name}\` | ${metric.type} | ${metric.labels.map((label) => `\`${label}\``).join(', ')} | ${unitOf(metric)} | ${where} | ${metric.fleet === true ? '`max`' : '`sum`'} | ${cell(metric.help)} |`;
+  });
+  return ['| metric | type | labels | unit | on | over processes | means |', '|---|---|---|---|---|---|---|', ...rows].join('\n');
+}
+
+function unitOf({ name }: MetricDefinition): string {
+  if (/_seconds(_total)?$/.test(name)) return 'seconds';
+  if (/_usd_total$/.test(name)) return 'US dollars';
+  return /tokens_total$/.test(name) ? 'tokens' : '1';
+}
+
+export function labelsSection(): string {
+  const rows = Object.entries(labelMeanings).map(([label, meaning]) => `| \`${label}\` | ${cell(meaning)} |`);
+  return ['| label | values |', '|---|---|', ...rows].join('\n');
+}
+
 /** By the name in a page's comments: what stands between them. */
-const sections: Readonly<Record<string, () => string>> = { recovery: recoverySection, meanings: meaningsSection };
+const sections: Readonly<Record<string, () => string>> = { recovery: recoverySection, meanings: meaningsSection, metrics: metricsSection, labels: labelsSection };
 
 /** The page with its tables as the code has them now. */
 export function withTables(page: string): string {
@@ -47,5 +70,5 @@ export function withTables(page: string): string {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  for (const page of [machinePage, errorsPage]) writeFileSync(page, withTables(readFileSync(page, 'utf8')));
+  for (const page of [machinePage, errorsPage, metricsPage]) writeFileSync(page, withTables(readFileSync(page, 'utf8')));
 }

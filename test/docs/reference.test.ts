@@ -1,13 +1,14 @@
 /**
  * Pages that list things list what the code has, and nothing else.
  */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { problemTitles } from '@treadle/api';
 import { defaultBaseUrls, environmentTable } from '@treadle/config';
 import { defaultLimits, errorTypes, eventTypes, mayMove, recoveryActions, recoverySites, recoveryTable, runStatuses, statusOfStopReason } from '@treadle/core';
+import { metricDefinitions } from '@treadle/telemetry';
 import { describe, expect, test } from 'vitest';
-import { errorsPage, machinePage, withTables } from './generate.ts';
+import { errorsPage, machinePage, metricsPage, withTables } from './generate.ts';
 
 const providers = ['ollama', 'openai', 'anthropic'] as const;
 const docs = join(import.meta.dirname, '../../docs');
@@ -64,10 +65,25 @@ describe('errors.md', () => {
   });
 });
 
-test.each([['turn-machine.md', machinePage, 'recovery'], ['errors.md', errorsPage, 'meanings']])('%s has its table as the code has it (npm run docs:generate)', (_, file, name) => {
+test.each([['turn-machine.md', machinePage, 'recovery'], ['errors.md', errorsPage, 'meanings'], ['metrics.md', metricsPage, 'metrics'], ['metrics.md', metricsPage, 'labels']])('%s has its table as the code has it (npm run docs:generate)', (_, file, name) => {
   const text = readFileSync(file, 'utf8');
   expect(text).toContain(`<!-- ${name}:begin -->`);
   expect(text).toBe(withTables(text));
+});
+
+describe('metrics.md', () => {
+  test('has every metric and every label once, and none that is not there', () => {
+    expect(table(page('reference/metrics.md')).map((row) => code(row[0]))).toEqual(Object.values(metricDefinitions).map(({ name }) => name));
+    const labels = new Set(Object.values(metricDefinitions).flatMap((each) => [...each.labels]));
+    expect(table(page('reference/metrics.md'), 'Labels').map((row) => code(row[0])).sort()).toEqual([...labels].sort());
+  });
+
+  test('names no metric elsewhere in the docs that is not there', () => {
+    const known = new Set(Object.values(metricDefinitions).map(({ name }): string => name));
+    const files = readdirSync(docs, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.md'));
+    const named = files.flatMap((file) => [...page(file).matchAll(/`(treadle_[a-z_]+)/g)].map((match) => match[1]!.replace(/_(bucket|count|sum)$/, '')));
+    expect(named.filter((name) => !known.has(name))).toEqual([]);
+  });
 });
 
 test.each(providers)('there is a page about the provider %s, with its default address', (provider) => {

@@ -1,6 +1,6 @@
 /** What the API is given, and how it may be set. */
 import type { AgentSpec, ChainSpec } from '@treadle/core';
-import type { Arms, CanaryDeps, Clock, LogDeps, LogFollowers, ModelFleet, Randomness, RunDirectory } from '@treadle/engine';
+import type { Arms, CanaryDeps, Clock, LogDeps, LogFollowers, ModelFleet, Randomness, RunDirectory, WorkerRegistry } from '@treadle/engine';
 import type { KeyTable } from './auth/keys.ts';
 import type { OpenStreams } from './events/open-streams.ts';
 import type { ReadableArchive } from './store/guarded-store.ts';
@@ -17,6 +17,8 @@ export interface Health {
   readonly ok: boolean;
   /** In words for people; shown to everybody, so no secrets and no addresses with passwords. */
   readonly problems: readonly string[];
+  /** What is wrong and keeps no request from being served. */
+  readonly warnings?: readonly string[];
 }
 
 /** Where faults of ours go. Never handed a body or a header. */
@@ -34,6 +36,8 @@ export interface ApiDeps {
   readonly archive: ReadableArchive;
   /** What is open and benched. */
   readonly fleet: Pick<ModelFleet, 'exchange' | 'open' | 'close' | 'unbench'>;
+  /** Who works. */
+  readonly workers: Pick<WorkerRegistry, 'list'>;
   /** Made and fed (`listen`) by the composition root. */
   readonly followers: LogFollowers;
   /** Keys expire by it. */

@@ -28,6 +28,7 @@ import { answerClientError, answerErrors, answerExpectation, answerFrameworkErro
 import { useZod, type ApiInstance, type ZodTypes } from './server/api-types.ts';
 import { sessionRoutes } from './sessions/routes.ts';
 import { acceptJsonBodies } from './server/json-body.ts';
+import { workerRoutes } from './workers/routes.ts';
 import { guardedArchive, guardedStore } from './store/guarded-store.ts';
 
 /** A fastify instance to `listen` with, or to `inject` into. */
@@ -67,6 +68,7 @@ export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance
     eventRoutes(api, context);
     sessionRoutes(api, context);
     breakerRoutes(api, context);
+    workerRoutes(api, context);
     notBuilt(api);
   });
   return app.withTypeProvider<ZodTypes>();

@@ -6,9 +6,9 @@
 import { readFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { agentSpecOf, agentVersionOf, chainSpecOf, type LoadedConfig, type Settings } from '@treadle/config';
-import { LogFollowers, shownWhenArchived, type RunStore } from '@treadle/engine';
+import { createArchiveProbe, LogFollowers, shownWhenArchived, type RunStore } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
-import { createCanaryStore, createModelFleet } from '@treadle/fleet';
+import { createCanaryStore, createModelFleet, createWorkerRegistry } from '@treadle/fleet';
 import { turnJobs } from '@treadle/queue';
 import { connectRedis, createEventFeed, createRedisClock, createRunStore, describeRedis, inspectRedis, readinessProblems, whenReady } from '@treadle/run-store';
 import { createMetrics, watchEventLoop, type Logger } from '@treadle/telemetry';
@@ -71,7 +71,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
     bucket: settings.s3Bucket, endpoint: settings.s3Endpoint, region: settings.s3Region, access_key_id: settings.s3AccessKeyId,
     secret_access_key: settings.s3SecretAccessKey, prefix: settings.s3Prefix ?? '', dir: setup.archiveDir,
   });
-  const metrics = createMetrics();
+  const metrics = createMetrics('api');
   const readable = strict ? shownWhenArchived({ store, archive: guardedArchive(archive, archiveTimeoutMs) }) : store;
   const followers = new LogFollowers({ store: guardedStore(readable, { callTimeoutMs: 2000 }), archive: guardedArchive(archive, archiveTimeoutMs) });
   const stop = new AbortController();
@@ -80,13 +80,20 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
   const refresh = setInterval(() => { clock.refresh().catch(() => undefined); }, clockEveryMs).unref();
   const stopWatching = watchEventLoop(metrics);
   const backlog = createBacklogGuard(store, { shards: settings.shards, most: settings.archiveBacklog });
+  const roundTrips = setInterval(() => {
+    const startMs = performance.now();
+    redis.ping().then(() => { metrics.redisRoundTrip.observe((performance.now() - startMs) / 1000); }, () => undefined);
+  }, roundTripEveryMs).unref();
   const trials = await startTrials({ canaries: createCanaryStore(redis, { prefix: settings.prefix }), config: setup.config, metrics, logger });
 
+  const probe = createArchiveProbe(archive, { monotonicMs: () => performance.now(), onFailure: (error) => { logger.warn({ err: error }, 'the archive takes no writes'); } });
+
   const deps: ApiDeps = {
-    store: readable, archive, fleet: createModelFleet({ redis, prefix: settings.prefix }), followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, keys, logger, ...trials.deps,
+    store: readable, archive, fleet: createModelFleet({ redis, prefix: settings.prefix }), workers: createWorkerRegistry(redis, { prefix: settings.prefix }), followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, keys, logger, ...trials.deps,
     health: async () => {
-      const problems = await readinessProblems(redis, settings);
-      return { ok: problems.length === 0, problems };
+      const [problems, inArchive] = await Promise.all([readinessProblems(redis, settings), probe.problem()]);
+      // Runs are accepted and followed without it.
+      return { ok: problems.length === 0, problems, warnings: inArchive === null ? [] : [inArchive] };
     },
     full: () => backlog.full(),
     metrics: () => metrics.registry.metrics(), observe: {
@@ -104,6 +111,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
       stop.abort();
       clearInterval(refresh);
       backlog.stop();
+      clearInterval(roundTrips);
       trials.stop();
       stopWatching();
       await listening;
@@ -114,6 +122,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
 }
 
 const clockEveryMs = 10_000;
+const roundTripEveryMs = 1000;
 const archiveTimeoutMs = 4000;
 
 async function packageVersion(): Promise<string> {

@@ -65,3 +65,12 @@ test('a write is timed when it is durable, and one that failed is not', async ()
   await expect(measuredStore(metrics, away).appendMany([])).rejects.toThrow('away');
   expect((await sumOf(metrics, 'eventAppend')).count).toBe(1);
 });
+
+test('writes that are refused to an old claim are counted, each of a batch', async () => {
+  const metrics = createMetrics();
+  const refusing = { ...createMemoryRunStore(), commit: () => Promise.resolve({ type: 'fenced' }), appendMany: () => Promise.resolve([{ type: 'fenced' }, { type: 'committed', inbox: [] }, { type: 'fenced' }]) } as unknown as TurnStore;
+  const store = measuredStore(metrics, refusing);
+  await store.commit({} as Parameters<TurnStore['commit']>[0]);
+  await store.appendMany([]);
+  expect(await metrics.registry.metrics()).toContain('treadle_commits_fenced_total 3');
+});

@@ -76,5 +76,18 @@ export function measuredStore<Store extends TurnStore>(metrics: Metrics, store: 
     metrics.eventAppend.observe(seconds(startMs));
     return reply;
   }
-  return { ...store, commit: (commit) => timed(store.commit(commit)), appendMany: (appends) => timed(store.appendMany(appends)) };
+  const counted = (reply: { readonly type: string }): void => { if (reply.type === 'fenced') metrics.commitsFenced.inc(); };
+  return {
+    ...store,
+    commit: async (commit) => {
+      const reply = await timed(store.commit(commit));
+      counted(reply);
+      return reply;
+    },
+    appendMany: async (appends) => {
+      const replies = await timed(store.appendMany(appends));
+      for (const reply of replies) counted(reply);
+      return replies;
+    },
+  };
 }

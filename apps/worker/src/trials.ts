@@ -3,14 +3,16 @@
  * run ends, and says what was decided: a rollback as a warning, with the numbers in the decision's record.
  */
 import { canaryDefinitions, chainSpecOf, type LoadedConfig } from '@treadle/config';
-import { judgeWhenDue, type CanaryDeps, type CanaryStore, type FinishDeps } from '@treadle/engine';
-import { judgeTrial } from '@treadle/models';
+import { judgeWhenDue, type Arms, type CanaryDeps, type CanaryStore, type FinishDeps } from '@treadle/engine';
+import { createArms, judgeTrial } from '@treadle/models';
 import { observeChains, observeTrial, type Logger, type Metrics } from '@treadle/telemetry';
 import { uuidv7 } from 'uuidv7';
 
 export interface Trials {
   /** For the end of runs. */
   readonly finishing: NonNullable<FinishDeps['canary']>;
+  /** For the sub-agents that are started here: they are new runs like any other. */
+  readonly arms: Arms;
   /** Judges what the configuration knows of, and sees where it has got to. */
   round(): Promise<void>;
 }
@@ -29,6 +31,7 @@ export function createTrials({ canaries, config, metrics, logger }: { readonly c
     },
   };
   return {
+    arms: createArms(canaries, { onUnknown: (error) => { logger.warn({ err: error }, 'nobody said which arm of a canary a sub-agent is in; it is made as control'); } }),
     finishing: { ...deps, onFailed: (error) => { logger.warn({ err: error }, 'a canary could not be judged; it is tried again'); } },
     round: async () => {
       for (const chain of chains) {

@@ -4,33 +4,34 @@
  * Owns: its connections, the runs in its hands, its ticks. States: running → draining → stopped.
  * Holds nothing between jobs that another worker could not find in the store.
  */
-import { initialState, restoreState, type Message, type RunEvent, type RunState } from '@treadle/core';
+import { readFile } from 'node:fs/promises';
+import { initialState, restoreState, type Message, type RunEvent } from '@treadle/core';
 import { agentSpecOf, agentVersionOf, hookFunctions, modelConnections, modelPrices, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
-  archiveDue, archiveFirst, archiveRun, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type Arms, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type StoreFound, type TurnDeps,
+  archiveDue, archiveFirst, archiveRun, createArchiveProbe, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type Arms, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type StoreFound, type TurnDeps,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
-import { createCanaryStore, createModelFleet } from '@treadle/fleet';
+import { createCanaryStore, createModelFleet, createWorkerRegistry } from '@treadle/fleet';
 import { createAnswerJudge } from '@treadle/judgement';
-import { createArms, createModelGateway, type ClosableModelGateway } from '@treadle/models';
-import { consumeJobs, queueDepths, turnJobs } from '@treadle/queue';
+import { createModelGateway, type ClosableModelGateway } from '@treadle/models';
+import { consumeJobs, turnJobs } from '@treadle/queue';
 import {
   connectRedis, createRedisClock, createRunStore, describeRedis, inspectRedis, readinessProblems, type RedisClient, type RedisClock,
 } from '@treadle/run-store';
-import { createMetrics, observeEvent, watchEventLoop, type Logger, type Metrics } from '@treadle/telemetry';
+import { createMetrics, observeAborted, observeWrite, startAtZero, watchEventLoop, type Logger, type Metrics } from '@treadle/telemetry';
 import { createToolRunner, type OpenToolRunner } from '@treadle/tools';
 import { uuidv7 } from 'uuidv7';
 import { createAudits, type Audits } from './audits.ts';
 import { breakerGauge, onTransition } from './breakers.ts';
+import { addGauges, countDelivery } from './gauges.ts';
 import { measuredModels, measuredStore, measuredTools, measuredTurn } from './measured.ts';
+import { createPresence, type Presence } from './presence.ts';
 import { createTicks, type Ticks } from './ticks.ts';
 import { toolSources } from './tool-sources.ts';
 import { createTrials } from './trials.ts';
 
 /** How often, ms. */
-const every = { watch: 1000, models: 1000, pump: 250, archive: 1000, clock: 10_000, queueDepth: 5000, archiveBacklog: 2000, audit: 15_000, canary: 2000 } as const;
-/** Runs that one look at the archive's backlog goes through, in one script. */
-const backlogLooks = 300;
+const every = { watch: 1000, models: 1000, pump: 250, archive: 1000, clock: 10_000, audit: 15_000, canary: 2000 } as const;
 /** When the pump looks again at a run that has a job, ms. */
 const graceMs = 10_000;
 
@@ -55,8 +56,8 @@ export interface WorkerPorts { readonly store: RunStore; readonly archive: Archi
 
 export interface RunningWorker {
   readonly metrics: Metrics;
-  /** Empty when it can work. */
-  problems(): Promise<string[]>;
+  /** `problems` is empty when it can work; `warnings` say what does not keep it from that. */
+  health(): Promise<{ readonly problems: readonly string[]; readonly warnings: readonly string[] }>;
   /** Takes no new job, lets turns end within `timeoutMs`, then hands the rest back. */
   drain(timeoutMs: number): Promise<void>;
 }
@@ -74,7 +75,8 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
     bucket: settings.s3Bucket, endpoint: settings.s3Endpoint, region: settings.s3Region, access_key_id: settings.s3AccessKeyId,
     secret_access_key: settings.s3SecretAccessKey, prefix: settings.s3Prefix ?? '', dir: setup.archiveDir,
   });
-  const metrics = createMetrics();
+  const metrics = createMetrics('worker');
+  startAtZero(metrics, Object.keys(setup.config.agents));
   const { store, archive, models, tools } = (setup.decorate ?? ((ports) => ports))({
     store: createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards, graceMs, ...archiveTiming(settings) }),
     archive: opened.archive,
@@ -88,9 +90,8 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const held = new HeldRuns(store);
   const archiving: ArchiveDeps = { store, archive, options: archiveOptions(settings), observe: (outcome) => { metrics.archiveSegments.inc({ outcome }); } };
   const audits = createAudits({ archive, metrics, logger });
-  const canaries = createCanaryStore(redis, { prefix: settings.prefix });
-  const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving, audits, arms: createArms(canaries) });
-  const trials = createTrials({ canaries, config: setup.config, metrics, logger });
+  const trials = createTrials({ canaries: createCanaryStore(redis, { prefix: settings.prefix }), config: setup.config, metrics, logger });
+  const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving, audits, arms: trials.arms });
   // What is benched or open is known before the first run asks.
   await models.exchange();
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
@@ -99,7 +100,11 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
     handler: (job, signal) => handle({ deps, finishing: { store, canary: trials.finishing }, metrics, logger, archiving }, job, signal),
   });
   const ticks = createTicks((name, error) => { logger.warn({ err: error, duty: name }, 'a duty failed; it is tried again'); });
-  addDuties(ticks, { settings, store, held, clock, archiving, metrics, redis, models });
+  addDuties(ticks, { settings, store, held, clock, archiving, metrics, models });
+  const presence = createPresence({ registry: createWorkerRegistry(redis, { prefix: settings.prefix }), consumer, metrics, report: { name: setup.name, version: await packageVersion(), concurrency: settings.workerConcurrency, started_at_ms: clock.nowMs() } });
+  // Seen from the first moment; a Redis that is away now is told at the next.
+  await presence.beat().catch(() => undefined);
+  addGauges(ticks, { settings, store, clock, metrics, redis, presence });
   ticks.add('audit', every.audit, () => audits.round());
   ticks.add('canary', every.canary, () => trials.round());
   archive.check().catch((error: unknown) => { logger.warn({ err: error, archive: description }, 'the archive cannot be used; runs go on, and are archived when it can'); });
@@ -107,8 +112,18 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
 
   const stopWatching = watchEventLoop(metrics);
 
-  const pool: Pool = { stopWatching, redis, fleetRedis, consumer, ticks, held, tools, models };
-  return { metrics, problems: async () => [...await readinessProblems(redis, settings), ...consumer.problems()], drain: (timeoutMs) => drain(pool, timeoutMs) };
+  const pool: Pool = { stopWatching, redis, fleetRedis, consumer, ticks, held, tools, models, presence };
+  const probe = createArchiveProbe(archive, { monotonicMs: () => performance.now(), onFailure: (error) => { logger.warn({ err: error, archive: description }, 'the archive takes no writes'); } });
+  return {
+    metrics, drain: (timeoutMs) => drain(pool, timeoutMs),
+    health: async () => {
+      const [inRedis, inArchive] = await Promise.all([readinessProblems(redis, settings), probe.problem()]);
+      // One that never worked may be misconfigured. Later on runs go on without it, and are archived when it is back; but not in strict mode.
+      const stops = settings.archiveMode === 'strict' || !probe.worked;
+      const archiveSays = inArchive === null ? [] : [inArchive];
+      return { problems: [...inRedis, ...(stops ? archiveSays : []), ...consumer.problems()], warnings: stops ? [] : archiveSays };
+    },
+  };
 }
 
 interface Parts extends WorkerPorts { readonly clock: RedisClock; readonly held: HeldRuns; readonly metrics: Metrics; readonly archiving: ArchiveDeps; readonly audits: Audits; readonly arms: Arms }
@@ -127,10 +142,12 @@ function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
     children: createChildRuns({ store: parts.store, archive: parts.archive, clock: parts.clock, random, arms: parts.arms, shards: setup.settings.shards, agent: (name) => agentOf(setup.config, name) }),
     ...showing(setup, parts), history: (run_id) => transcriptOf(parts, run_id),
     limits: { poison: setup.poisonLimit, nudges: 5 }, onOtherStore: (run_id, found) => { logOtherStore(setup.logger, run_id, found); },
-    onCommitted: (events, state) => {
+    onAborted: (model, state) => { observeAborted(parts.metrics, { chain: state.spec?.chain.name ?? '', model }); },
+    onDelivered: (how, state) => { countDelivery(parts.metrics, how, state.agent); },
+    onCommitted: (events, after, before) => {
       const resumed = events.some((event) => event.type === 'state_change' && event.old === 'paused');
+      observeWrite(parts.metrics, { events, before, after });
       for (const event of events) {
-        observeEvent(parts.metrics, event, { ...contextOf(state), resumed });
         logEvent(setup.logger, event, resumed);
         if (event.type === 'run_end') parts.audits.ended(event.run_id);
       }
@@ -151,10 +168,6 @@ function showing({ settings, logger }: WorkerSetup, { store, archiving }: Parts)
 }
 
 const random = { uuid: uuidv7, jitter: Math.random };
-
-function contextOf(state: RunState) {
-  return { agent: state.agent, chain: state.spec?.chain.name ?? '', model: state.model, models: (state.spec?.chain.models ?? []).map((model) => model.name), tools: (state.tools ?? []).map((tool) => tool.name) };
-}
 
 /** What a run has said: from the store while it is there, else folded from the archive. */
 async function transcriptOf({ store, archive }: Pick<Parts, 'store' | 'archive'>, run_id: string): Promise<readonly Message[]> {
@@ -208,18 +221,17 @@ async function handle({ deps, finishing, metrics, logger, archiving }: Handling,
   const fields = { run_id: job.run_id, n: job.n, ms: Math.round(performance.now() - startedMs) };
   if (outcome === 'done') logger.debug(fields, 'turn done');
   else {
-    metrics.commitsFenced.inc();
     logger.warn({ ...fields, lease_lost: signal.aborted }, 'the turn was left: somebody else has the run, the lease was lost, or this worker drains');
   }
   return outcome === 'done' ? 'done' : 'hand_back';
 }
 
 interface Duties {
-  readonly settings: Settings; readonly store: RunStore; readonly held: HeldRuns; readonly clock: RedisClock; readonly metrics: Metrics; readonly redis: RedisClient;
+  readonly settings: Settings; readonly store: RunStore; readonly held: HeldRuns; readonly clock: RedisClock; readonly metrics: Metrics;
   readonly archiving: ArchiveDeps; readonly models: ClosableModelGateway;
 }
 
-function addDuties(ticks: Ticks, { settings, store, held, clock, archiving, metrics, redis, models }: Duties): void {
+function addDuties(ticks: Ticks, { settings, store, held, clock, archiving, metrics, models }: Duties): void {
   const shards = Array.from({ length: settings.shards }, (_, shard) => shard);
   ticks.add('watch', every.watch, () => held.watch());
   const showBreakers = breakerGauge(metrics);
@@ -228,18 +240,6 @@ function addDuties(ticks: Ticks, { settings, store, held, clock, archiving, metr
     showBreakers(models.openBreakers(), clock.nowMs());
   });
   ticks.add('clock', every.clock, () => clock.refresh());
-  ticks.add('queue depth', every.queueDepth, async () => {
-    for (const { shard, waiting, active } of await queueDepths(redis, { prefix: settings.prefix, shards: settings.shards })) {
-      metrics.queueDepth.set({ queue: `turns-${shard}`, state: 'waiting' }, waiting);
-      metrics.queueDepth.set({ queue: `turns-${shard}`, state: 'active' }, active);
-    }
-  });
-  ticks.add('archive backlog', every.archiveBacklog, async () => {
-    const backlogs = await Promise.all(shards.map((shard) => store.archiveBacklog(shard, { looks: backlogLooks })));
-    const oldest = Math.min(...backlogs.map(({ oldest_ts }) => oldest_ts ?? Infinity));
-    metrics.archiveBacklog.set(backlogs.reduce((sum, { events }) => sum + events, 0));
-    metrics.archiveLag.set(oldest === Infinity ? 0 : Math.max(0, clock.nowMs() / 1000 - oldest));
-  });
   for (const shard of shards) {
     ticks.add(`pump ${shard}`, every.pump, async () => {
       await store.pump(shard, { limit: 200, grace_ms: graceMs });
@@ -248,6 +248,10 @@ function addDuties(ticks: Ticks, { settings, store, held, clock, archiving, metr
       await archiveDue(archiving, shard, { limit: 100, concurrency: 8, retry_ms: 5000 });
     });
   }
+}
+
+async function packageVersion(): Promise<string> {
+  return (JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version;
 }
 
 /** Says what was found. Throws `UnfitRedis`. */
@@ -280,12 +284,13 @@ export class UnfitRedis extends Error {
 
 interface Pool {
   readonly redis: RedisClient; readonly fleetRedis: RedisClient; readonly consumer: ReturnType<typeof consumeJobs>; readonly ticks: Ticks; readonly held: HeldRuns; readonly tools: OpenToolRunner;
-  readonly models: ClosableModelGateway; readonly stopWatching: () => void;
+  readonly models: ClosableModelGateway; readonly stopWatching: () => void; readonly presence: Presence;
 }
 
 async function drain(pool: Pool, limitMs: number): Promise<void> {
   // With Redis away nothing can be committed or handed back: waiting for it would only delay the next start.
   const timeoutMs = pool.redis.status === 'ready' ? limitMs : Math.min(limitMs, 1000);
+  pool.presence.drains();
   const closed = pool.consumer.close();
   const timer = setTimeout(() => { pool.held.drain(); }, timeoutMs);
   // A tool that ignores its signal is left behind: its call is in doubt, and the next worker says so.
@@ -293,6 +298,8 @@ async function drain(pool: Pool, limitMs: number): Promise<void> {
   await Promise.race([closed, bound]);
   clearTimeout(timer);
   await Promise.race([pool.ticks.stop(), bound]);
+  // Best effort: a worker that says nothing more is forgotten in a while.
+  if (pool.redis.status === 'ready') await pool.presence.leave().catch(() => undefined);
   await pool.tools.close();
   pool.models.close();
   pool.stopWatching();

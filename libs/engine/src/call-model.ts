@@ -26,6 +26,7 @@ export async function callModel(deps: TurnDeps, { hold, model, timer, permit }: 
     if (outcome.type === 'replied' && hold.timedOut === null) {
       return { type: 'model_replied', ...modelsTold(deps, hold), reply: outcome.reply, judgement: noJudgement, shown_text, elapsed_s, commands: [] };
     }
+    if (outcome.type === 'failed' && outcome.failure.error_type === 'aborted' && hold.timedOut === null) deps.onAborted?.(model.name, hold.state);
     const failure = outcome.type === 'failed' ? outcome.failure : lateReply(outcome.reply.text);
     return { type: 'model_failed', ...modelsTold(deps, hold), failure, elapsed_s, timed_out: hold.timedOut, jitter: deps.random.jitter(), commands: [] };
   } finally {

@@ -13,7 +13,7 @@ import { callModel, modelsTold, summarise } from './call-model.ts';
 import { lookInto, type StoreFound } from './changed-store.ts';
 import type { ChildRuns } from './child-runs.ts';
 import type { HeldRuns } from './held-runs.ts';
-import { RunHold, type HoldDeps } from './hold.ts';
+import { RunHold, type HoldDeps, type LeaveReason } from './hold.ts';
 import type { IncrementWriter } from './increments.ts';
 import type { AnswerJudge } from './ports/answer-judge.ts';
 import type { Archive } from './ports/archive.ts';
@@ -40,6 +40,10 @@ export interface TurnDeps extends HoldDeps {
   /** The name of this worker in events. */
   readonly worker: string;
   readonly limits: DeliveryLimits;
+  /** Told of a request to a model that nobody waits for any more: the log says nothing of it. */
+  readonly onAborted?: (model: string, state: RunState) => void;
+  /** Told of each delivery that took its run: how it ended, `threw` where that was an exception. */
+  readonly onDelivered?: (how: LeaveReason | 'threw', state: RunState) => void;
 }
 
 export interface DeliveryLimits {
@@ -73,6 +77,7 @@ export async function executeTurn(deps: TurnDeps, job: { readonly run_id: string
     if (error instanceof StoreAway) await handBackSoon(deps, hold.hold);
     throw error;
   } finally {
+    deps.onDelivered?.(hold.hold.left ?? 'threw', hold.hold.state);
     timer?.stop();
     hold.permit?.release();
     deps.held.quarantine.leave(hold.hold);

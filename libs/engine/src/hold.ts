@@ -24,7 +24,7 @@ export interface HoldDeps {
   readonly clock: Clock;
   readonly random: Randomness;
   readonly warm: WarmRuns;
-  readonly onCommitted?: (events: readonly RunEvent[], state: RunState) => void;
+  readonly onCommitted?: (events: readonly RunEvent[], after: RunState, before: RunState) => void;
 }
 
 export interface Taken {
@@ -153,8 +153,9 @@ export class RunHold {
 
   /** The batch has written what `stamped` made. */
   appended(events: readonly RunEvent[], after: RunState): void {
+    const before = this.#state;
     this.#state = after;
-    this.#deps.onCommitted?.(events, after);
+    this.#deps.onCommitted?.(events, after, before);
   }
 
   async #write(bodies: readonly EventBody[], next: Next, extra: Extra): Promise<Written> {
@@ -190,6 +191,7 @@ export class RunHold {
   }
 
   #committed(done: { events: RunEvent[]; after: RunState; seen: number; inbox: readonly InboxEntry[]; extra: Extra; next: Next }): void {
+    const before = this.#state;
     this.#state = done.after;
     this.#store_id = null;
     for (const { tool_use_id, entry } of done.extra.ledger) this.ledger.set(tool_use_id, entry);
@@ -197,7 +199,7 @@ export class RunHold {
     this.#inbox = [];
     this.receive(done.inbox, done.seen);
     if (done.next.type !== 'keep') this.#left = 'done';
-    this.#deps.onCommitted?.(done.events, done.after);
+    this.#deps.onCommitted?.(done.events, done.after, before);
   }
 }
 

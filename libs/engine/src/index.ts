@@ -9,9 +9,11 @@ export type { EventFeed, FeedNotice } from './ports/event-feed.ts';
 export type { Job, JobConsumer, JobHandler, JobOutcome } from './ports/job-queue.ts';
 export type { Bench, FleetView, ModelFleet, OpenBreaker, Outcomes, Rates, Reservation } from './ports/model-fleet.ts';
 export type { Admission, Asking, ModelCall, ModelGateway, ModelOutcome, Permit } from './ports/model-gateway.ts';
+export { createArchiveProbe, type ArchiveProbe, type ArchiveProbeOptions } from './archive-probe.ts';
+export type { SeenWorker, WorkerRegistry, WorkerReport } from './ports/worker-registry.ts';
 export { StoreAway } from './ports/run-store.ts';
 export type {
-  Append, AppendReply, ArchiveDuty, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
+  ActiveRuns, Append, AppendReply, ArchiveDuty, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
   LedgerWrite, ListRuns, Move, Next, PumpReply, RemoveReply, RemoveRun, RestoredRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, ToldCommand, TurnStore,
   WatchReply, WatchRequest, WriteBack,
 } from './ports/run-store.ts';

@@ -7,6 +7,8 @@ export interface FleetKeys {
   readonly breakers: string;
   /** Hash: target → JSON of the bench. */
   readonly benches: string;
+  /** Hash: worker → JSON of what it last said, with when. */
+  readonly workers: string;
   /** String, as long as a window: the number of the last exchange of one process. */
   said(process_id: string): string;
   /** String with a lease: who probes. */
@@ -27,7 +29,7 @@ export interface FleetKeys {
 export function fleetKeys(prefix: string): FleetKeys {
   const slot = `{${prefix}:fleet}`;
   return {
-    outcomes: `${slot}:outcomes`, breakers: `${slot}:breakers`, benches: `${slot}:benches`,
+    outcomes: `${slot}:outcomes`, breakers: `${slot}:breakers`, benches: `${slot}:benches`, workers: `${slot}:workers`,
     said: (process_id) => `${slot}:said:${process_id}`,
     probe: (breaker_id) => `${slot}:probe:${breaker_id}`,
     rates: (target) => ['granted', 'flying', 'calls', 'line', 'bookings'].map((part) => `${slot}:rates:${part}:${target}`),

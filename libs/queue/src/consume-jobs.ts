@@ -81,6 +81,7 @@ export function consumeJobs(deps: ConsumerDeps, options: ConsumerOptions): JobCo
   let closed: Promise<void> | null = null;
   return {
     problems: () => shards.filter(({ hearing }) => hearing.deaf).map(({ shard }) => `shard ${shard}: jobs wait and none is taken`),
+    load: () => shards.map(({ hands }) => ({ taken: hands.count.taken, in_hand: hands.count.inHand })),
     close: () => closed ??= (async () => {
       clearInterval(listening);
       closing.abort();

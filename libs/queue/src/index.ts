@@ -1,3 +1,3 @@
 export { consumeJobs, type ConsumerDeps, type ConsumerOptions } from './consume-jobs.ts';
-export { queueDepths, type QueueDepth } from './queue-depths.ts';
+export { oldestWaiting, queueDepths, type QueueDepth } from './queue-depths.ts';
 export { turnJobs } from './turn-jobs.ts';

@@ -3,7 +3,7 @@ import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { checked, loadAddScript } from './add-script.ts';
-import { turnJobs } from './index.ts';
+import { oldestWaiting, turnJobs } from './index.ts';
 
 let server: RedisServer;
 let redis: Redis;
@@ -93,4 +93,18 @@ test('a script that refuses before it adds has added nothing, one that goes on h
 test('one script can add many jobs', async () => {
   await run("for n = 1, 500 do add_job(KEYS, 'turn', 'run_1', n, 'begun', 50) end");
   expect(await redis.zcard(`{${prefix}:00}:turns:prioritized`)).toBe(500);
+});
+
+test('the job that waits longest is found whatever its priority, and none where none waits', async () => {
+  const oldest = () => oldestWaiting(redis, { prefix, shard: 0 });
+  const added = async (id: string, ms: number) => redis.hset(`{${prefix}:00}:turns:${id}`, 'timestamp', ms);
+  expect(await oldest()).toBe(null);
+  for (const [n, [urgency, priority]] of ([['first', 50], ['front', 1], ['first', 100], ['begun', 50], ['first', 100]] as const).entries()) await add('run_1', n, urgency, priority);
+  for (const [n, ms] of [5000, 4000, 1000, 3000, 2000].entries()) await added(`run_1-${n}`, ms);
+  expect(await oldest()).toBe(1000);
+  await redis.zrem(`{${prefix}:00}:turns:prioritized`, 'run_1-2');
+  expect(await oldest()).toBe(2000);
+  await redis.lpush(`{${prefix}:00}:turns:wait`, 'given-back');
+  await added('given-back', 500);
+  expect(await oldest()).toBe(500);
 });

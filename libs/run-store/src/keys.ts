@@ -6,7 +6,7 @@
  *            ledger (hash: tool_use_id → entry) · inbox (list) · commands (zset: accepted command ids by number, bounded)
  * Per shard  due (zset: waiting runs by time) · held (zset: runs that have a job, by when to look again) · to_archive (zset)
  *            session:<id> (hash: tenant, current, last) · session-queue:<id> (list: runs that wait for their session)
- *            sessions of a tenant (zset)
+ *            sessions of a tenant (zset) · tally (hash: how many runs are queued, running, paused, and how many calls wait for a word)
  *            feed (stream, dense ids n-0) · feed_n (its counter) · expiring (zset: "run tenant" by time) · index of a tenant (zset)
  * Elsewhere  reservations of idempotency keys, each in a slot of its own
  */
@@ -30,6 +30,9 @@ export interface Keys {
   session(session_id: string): string;
   sessionQueue(session_id: string): string;
   sessions(shard: number, tenant: string): string;
+  tally(shard: number): string;
+  /** Written by whoever asks whether the shard takes writes. */
+  probe(shard: number): string;
   /** Spellings for scripts that find names themselves; `*` stands for the name. */
   ctlSpelling(shard: number): string;
   eventsSpelling(shard: number): string;
@@ -61,6 +64,8 @@ export function createKeys(prefix: string): Keys {
     session: (id) => `${base(shardOf(id))}session:${id}`,
     sessionQueue: (id) => `${base(shardOf(id))}session-queue:${id}`,
     sessions: (shard, tenant) => `${base(shard)}sessions:${tenant}`,
+    tally: (shard) => `${base(shard)}tally`,
+    probe: (shard) => `${base(shard)}probe`,
     sessionSpelling: (shard) => `${base(shard)}session:*`,
     sessionQueueSpelling: (shard) => `${base(shard)}session-queue:*`,
     ctlSpelling: (shard) => `${base(shard)}run:*:ctl`,

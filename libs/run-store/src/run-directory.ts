@@ -35,7 +35,7 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
       last_ts: String(request.last_ts), generation: String(changes.generation), run_at_ms: request.run_at_ms ?? undefined,
       not_after_ms: request.not_after_ms, grace_ms: options.graceMs, archive_after_ms: options.archiveAfterMs,
       ...parentOf(keys, request),
-      session: request.session.id, session_mode: request.session.mode, when_busy: request.session.when_busy, keep_session_ms: keepSessionMs,
+      session: request.session.id, session_mode: request.session.mode, when_busy: request.session.when_busy, keep_session_ms: keepSessionMs, tally: keys.tally(shard),
       counts: { events: events.length, fields: fields.length, messages: changes.messages.length },
     };
     const reply = asReply(await run('create', {

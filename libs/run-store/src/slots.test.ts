@@ -54,6 +54,7 @@ test('all keys that one script names or touches lie in one slot', async () => {
   await store.commit({ ...commitOf(claim, 3, { type: 'end' }, 'completed'), tell: [{ run_id: lost, command_id: 'y', command: { type: 'steer', text: 'x' } }] });
   await redis.del(`{slots:01}:turns:${run_id}-finish`);
   await store.pump(1, { limit: 10, grace_ms: 0 });
+  await store.activeRuns(1);
   await store.dueForArchive(1, { limit: 10, retry_ms: 0 });
   await store.archived((await store.seal(run_id, 10))!, { keep_events: 0, retention_ms: 10_000 });
   await store.finished(run_id);

@@ -82,7 +82,7 @@ function commitArgs(write: Commit, { keys, options }: StoreParts): string[] {
     run_id: claim.run_id, epoch: claim.epoch, claim_id: claim.claim_id, expected_seq: write.expected_seq, commit_id: write.commit_id,
     status: write.status, last_ts: String(write.last_ts), generation: String(changes.generation), replaces: changes.replaces,
     tags: changes.fields['tags'], open_calls: JSON.stringify(write.open_calls), pending: JSON.stringify(write.pending), inbox_seen: write.inbox_seen, applies_inbox: write.applies_inbox,
-    took_over: write.took_over ?? 'no', next: write.next, store_id: write.store_id ?? undefined,
+    took_over: write.took_over ?? 'no', next: write.next, store_id: write.store_id ?? undefined, tally: keys.tally(shardOf(claim.run_id)),
     begins: ledger.some(({ entry }) => entry.status === 'started'),
     grace_ms: options.graceMs, archive_after_ms: options.archiveAfterMs, tell: (write.tell ?? []).map((told) => ({ keys: keys.commands(told.run_id), command: commandHeader({ ...told, not_after_ms: Number.MAX_SAFE_INTEGER }, options) })),
     counts: { events: write.events.length, fields: fields.length, messages: changes.messages.length, ledger: entries.length },

@@ -1,10 +1,11 @@
-import { eventTypes, noUsage, type EventBody, type RunEvent } from '@treadle/core';
+import { eventTypes, initialState, noUsage, type EventBody, type RunEvent, type RunState } from '@treadle/core';
 import { describe, expect, test } from 'vitest';
 import { longBuckets, metricDefinitions } from './definitions.ts';
 import { createMetrics, watchEventLoop } from './metrics.ts';
-import { observeEvent, type EventContext } from './observe-event.ts';
+import { startAtZero } from './start-at-zero.ts';
+import { observeEvent, observeWrite, type EventContext } from './observe-event.ts';
 
-const context: EventContext = { agent: 'assistant', chain: 'default', model: 'small', models: ['small', 'big'], tools: ['files/read'] };
+const context: EventContext = { agent: 'assistant', chain: 'default', model: 'small', models: ['small', 'big'], tools: ['files/read'], recorded: ['files/read', 'made_up'] };
 
 function event(body: EventBody): RunEvent {
   return { ...body, seq: 1, ts: 0, run_id: 'run_1', turn_number: 1, epoch: 1 };
@@ -24,16 +25,40 @@ describe('observing events', () => {
       { type: 'turn_end', duration: 2, usage: noUsage }, { type: 'run_end', status: 'completed', stop_reason: 'answered' },
     )).toEqual([
       'treadle_runs_ended_total{agent="assistant",status="completed",stop_reason="answered"} 1', 'treadle_turns_total{agent="assistant",outcome="ended"} 1',
-      'treadle_turn_duration_seconds_count{agent="assistant"} 1', 'treadle_turns_redelivered_total 1',
+      'treadle_turn_duration_seconds_count{agent="assistant"} 1',
+      'treadle_tool_calls_total{tool="files/read",outcome="deduplicated"} 1', 'treadle_tool_calls_total{tool="other",outcome="deduplicated"} 1',
+      'treadle_tool_deduplicated_total{tool="files/read"} 1', 'treadle_tool_deduplicated_total{tool="other"} 1', 'treadle_turns_redelivered_total 1',
     ]);
   });
 
-  test('counts a sub-agent by the event that starts it, and no turn as taken over that a resumed run goes on with', async () => {
+  test('counts a sub-agent by the event that starts it', async () => {
     const child = { type: 'child_run', child_run_id: 'run_c', tool_use_id: 'c', agent: 'helper' } as const;
     expect(await counted({ ...child, status: 'queued' }, { ...child, status: 'completed', usage: { ...noUsage, input_tokens: 9 } })).toEqual(['treadle_runs_created_total{agent="helper"} 1']);
+  });
+
+  test('a turn that goes on after a pause is no redelivery', async () => {
     const metrics = createMetrics();
-    observeEvent(metrics, event({ type: 'turn_start', attempt: 2, worker: 'w' }), { ...context, resumed: true });
-    expect(await metrics.registry.getSingleMetricAsString('treadle_turns_redelivered_total')).toMatch(/_total 0$/m);
+    const state: RunState = { ...initialState, agent: 'assistant', calls: [{ tool_name: 'files/read', settled: true } as RunState['calls'][number]] };
+    const start = event({ type: 'turn_start', attempt: 2, worker: 'w' });
+    observeWrite(metrics, { events: [event({ type: 'state_change', old: 'paused', new: 'running', reason: 'resumed' }), start], before: state, after: state });
+    expect(await metrics.registry.metrics()).toContain('treadle_turns_redelivered_total 0');
+    observeWrite(metrics, { events: [start], before: state, after: state });
+    expect(await metrics.registry.metrics()).toMatch(/treadle_turns_redelivered_total 1\n[^]*treadle_tool_deduplicated_total\{tool="other"\} 1|treadle_tool_deduplicated_total\{tool="other"\} 1[^]*treadle_turns_redelivered_total 1/);
+  });
+
+  test('summaries cost what they cost', async () => {
+    const usage = { ...noUsage, output_tokens: 3, cost_usd: 0.5 };
+    const limit = { type: 'max_iterations', limit: 'max_turns', iterations: 2, last_action_summary: '', state: {}, summary: 's' } as const;
+    expect(await counted({ ...limit, usage }, limit)).toEqual([
+      'treadle_model_requests_total{chain="default",model="small",outcome="replied",error_type="none"} 1',
+      'treadle_model_tokens_total{model="small",direction="output"} 3', 'treadle_model_cost_usd_total{model="small"} 0.5',
+    ]);
+  });
+
+  test('a validator that makes up words gets a label for the first fifty of them', async () => {
+    const lines = await counted(...Array.from({ length: 60 }, (_, index): EventBody => ({ type: 'validation_error', validator_name: 'v', error_type: `word_${index}`, feedback: 'f', retries_left: 1 })));
+    expect(lines).toHaveLength(51);
+    expect(lines).toContain('treadle_validation_errors_total{validator="v",error_type="other"} 10');
   });
 
   test('counts a reply once, by the event that carries its usage', async () => {
@@ -54,7 +79,6 @@ describe('observing events', () => {
       { type: 'model_request', model: 'big', provider: 'p', chain: 'default', position: 1, canary: false, skipped: [{ model: 'small', why: 'open' }], estimated_tokens: 1, message_count: 1 },
     )).toEqual([
       'treadle_model_requests_total{chain="default",model="small",outcome="failed",error_type="overloaded"} 1',
-      'treadle_model_requests_total{chain="default",model="small",outcome="aborted",error_type="aborted"} 1',
       'treadle_model_requests_total{chain="default",model="small",outcome="skipped",error_type="none"} 1',
       'treadle_model_fallbacks_total{chain="default",from_model="small",to_model="big",error_type="overloaded"} 1',
       'treadle_chain_active_model{chain="default",model="big"} 1',
@@ -109,5 +133,21 @@ describe('the definitions', () => {
     one.commitsFenced.inc();
     expect(await other.registry.metrics()).toContain('treadle_commits_fenced_total 0');
     watchEventLoop(one)();
+  });
+
+  test('a process prints what its role has, and fleet facts come from workers or from both', async () => {
+    const names = async (role?: 'api' | 'worker') => new Set((await createMetrics(role).registry.getMetricsAsJSON()).map((each) => each.name));
+    const [api, worker, all] = [await names('api'), await names('worker'), await names()];
+    expect(all.size).toBe(Object.keys(metricDefinitions).length);
+    expect(new Set([...api, ...worker])).toEqual(all);
+    expect(api).not.toContain('treadle_queue_depth');
+    expect(worker).not.toContain('treadle_sse_clients');
+  });
+
+  test('what alerts wait for is there at 0 before it happens', async () => {
+    const metrics = createMetrics('worker');
+    startAtZero(metrics, ['assistant']);
+    const page = await metrics.registry.metrics();
+    for (const series of ['runs_ended_total{agent="assistant",status="failed",stop_reason="poisoned"}', 'replay_audits_total{result="different"}', 'archive_segments_total{outcome="failed"}']) expect(page).toContain(`treadle_${series} 0\n`);
   });
 });

@@ -1,7 +1,8 @@
 /** The registry of one process, made from the table of definitions. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { metricDefinitions, type MetricDefinition } from './definitions.ts';
+import { createKnownWords, type KnownWords } from './known-words.ts';
+import { metricDefinitions, type MetricDefinition, type MetricsRole } from './definitions.ts';
 
 type Definitions = typeof metricDefinitions;
 type Label<Definition extends MetricDefinition> = Definition['labels'][number];
@@ -10,16 +11,24 @@ type Made<Definition extends MetricDefinition> =
   : Definition['type'] extends 'gauge' ? Gauge<Label<Definition>> : Histogram<Label<Definition>>;
 
 /** Every metric under its key in the table, and the registry that prints them. */
-export type Metrics = { readonly [Key in keyof Definitions]: Made<Definitions[Key]> } & { readonly registry: Registry };
+export type Metrics = { readonly [Key in keyof Definitions]: Made<Definitions[Key]> } & {
+  readonly registry: Registry;
+  /** Validators' words for what is wrong. */
+  readonly words: KnownWords;
+};
 
-export function createMetrics(): Metrics {
+/** A process prints what its role has, and everything where none is named; the rest is there, and nobody sees it. */
+export function createMetrics(role?: MetricsRole): Metrics {
   const registry = new Registry();
-  const made = Object.entries(metricDefinitions).map(([key, definition]) => [key, make(definition, registry)]);
-  return { ...Object.fromEntries(made), registry } as Metrics;
+  const made = Object.entries(metricDefinitions).map(([key, definition]: [string, MetricDefinition]) => {
+    const seen = role === undefined || definition.role === undefined || definition.role === role;
+    return [key, make(definition, seen ? [registry] : [])];
+  });
+  return { ...Object.fromEntries(made), registry, words: createKnownWords() } as Metrics;
 }
 
-function make(definition: MetricDefinition, registry: Registry): Counter | Gauge | Histogram {
-  const common = { name: definition.name, help: definition.help, labelNames: [...definition.labels], registers: [registry] };
+function make(definition: MetricDefinition, registers: Registry[]): Counter | Gauge | Histogram {
+  const common = { name: definition.name, help: definition.help, labelNames: [...definition.labels], registers };
   if (definition.type === 'counter') return new Counter(common);
   if (definition.type === 'gauge') return new Gauge(common);
   return new Histogram({ ...common, buckets: [...(definition.buckets ?? [])] });

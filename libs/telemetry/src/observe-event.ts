@@ -1,8 +1,8 @@
 /**
- * What each event adds to the metrics. Called once per event, by the process whose commit wrote it, after the commit: an event
+ * What each event adds to the metrics. Called once per write, by the process whose commit it was, after the commit: an event
  * read from the log later must not be counted again.
  */
-import { assertNever, type CompactionLevel, type RecoveryAction, type RunEvent, type UnusualOutcome, type Usage } from '@treadle/core';
+import { assertNever, type CompactionLevel, type RecoveryAction, type RunEvent, type RunState, type UnusualOutcome, type Usage } from '@treadle/core';
 import type { Metrics } from './metrics.ts';
 
 /** What the event itself does not say. All of it comes from the run's pinned spec and state. */
@@ -15,8 +15,20 @@ export interface EventContext {
   readonly models: readonly string[];
   /** Names of the run's pinned tools; others are counted as `other`, since models invent names. */
   readonly tools: readonly string[];
-  /** Whether the run was resumed in the same commit: its turn goes on, and was taken from nobody. */
-  readonly resumed?: boolean;
+  /** Tools of the turn's calls that an earlier delivery has recorded; null where the turn goes on after a pause or a wait, and none was lost. */
+  readonly recorded: readonly string[] | null;
+}
+
+export interface Write { readonly events: readonly RunEvent[]; readonly before: RunState; readonly after: RunState }
+
+/** What one write adds, all in all. */
+export function observeWrite(metrics: Metrics, { events, before, after }: Write): void {
+  const resumed = events.some((event) => event.type === 'state_change' && event.new === 'running');
+  const context: EventContext = {
+    agent: after.agent, chain: after.spec?.chain.name ?? '', model: after.model, models: (after.spec?.chain.models ?? []).map((model) => model.name),
+    tools: (after.tools ?? []).map((tool) => tool.name), recorded: resumed ? null : before.calls.filter((call) => call.settled).map((call) => call.tool_name),
+  };
+  for (const event of events) observeEvent(metrics, event, context);
 }
 
 type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
@@ -28,7 +40,7 @@ export function observeEvent(metrics: Metrics, event: RunEvent, context: EventCo
     case 'run_created': return metrics.runsCreated.inc({ agent: event.agent });
     // A sub-agent is created by the worker that has the run which starts it.
     case 'child_run': return event.status === 'queued' ? metrics.runsCreated.inc({ agent: event.agent }) : undefined;
-    case 'turn_start': return event.attempt > 1 && context.resumed !== true ? metrics.turnsRedelivered.inc() : undefined;
+    case 'turn_start': return event.attempt > 1 ? observeRedelivery(metrics, context) : undefined;
     case 'model_request': return observeRequest(metrics, event, context);
     case 'assistant_text': return event.usage === undefined ? undefined : observeReply(metrics, event.usage, context);
     case 'tool_use': return event.usage === undefined ? undefined : observeReply(metrics, event.usage, context);
@@ -39,19 +51,37 @@ export function observeEvent(metrics: Metrics, event: RunEvent, context: EventCo
       return metrics.turnDuration.observe({ agent }, event.duration);
     case 'run_end': return metrics.runsEnded.inc({ agent, status: event.status, stop_reason: event.stop_reason });
     // Nothing is counted by these: their effects are, by other events.
-    case 'user_message': case 'state_change': case 'assistant_thinking': case 'max_iterations': case 'tools_changed': case 'steer':
+    case 'user_message': case 'state_change': case 'assistant_thinking': case 'tools_changed': case 'steer':
     case 'final_response': case 'history_repaired': case 'run_updated': case 'image_removed': case 'session_history': case 'outcome_resolved': return;
-    case 'validation_error': return metrics.validationErrors.inc({ validator: event.validator_name, error_type: event.error_type });
-    case 'compaction': return metrics.recoveries.inc({ site: event.site, action: compactionActions[event.level] });
+    case 'validation_error': return metrics.validationErrors.inc({ validator: event.validator_name, error_type: metrics.words.known(event.error_type) });
+    case 'max_iterations': return event.usage === undefined ? undefined : observeReply(metrics, event.usage, context);
+    case 'compaction':
+      metrics.recoveries.inc({ site: event.site, action: compactionActions[event.level] });
+      return event.usage === undefined ? undefined : observeReply(metrics, event.usage, context);
     case 'stop_hook': return event.prompt === '' || event.decision === 'skipped' ? undefined : metrics.recoveries.inc({ site: 'stop_hook', action: 'extra_turn' });
     case 'context_truncated': return metrics.contextTruncated.inc({ model: event.model });
     default: return assertNever(event);
   }
 }
 
+function observeRedelivery(metrics: Metrics, { recorded, tools }: EventContext): void {
+  if (recorded === null) return;
+  metrics.turnsRedelivered.inc();
+  for (const name of recorded) {
+    const tool = tools.includes(name) ? name : 'other';
+    metrics.toolDeduplicated.inc({ tool });
+    metrics.toolCalls.inc({ tool, outcome: 'deduplicated' });
+  }
+}
+
 function observeRequest(metrics: Metrics, event: EventOf<'model_request'>, { models }: EventContext): void {
   for (const model of models) metrics.chainActiveModel.set({ chain: event.chain, model }, model === event.model ? 1 : 0);
   for (const { model } of event.skipped) metrics.modelRequests.inc({ chain: event.chain, model, outcome: 'skipped', error_type: 'none' });
+}
+
+/** Of a request that was aborted: mostly no event tells of it. */
+export function observeAborted(metrics: Metrics, { chain, model }: { readonly chain: string; readonly model: string }): void {
+  metrics.modelRequests.inc({ chain, model, outcome: 'aborted', error_type: 'aborted' });
 }
 
 /** The first event of a reply carries its usage, so it stands for the reply. */
@@ -63,7 +93,8 @@ function observeReply(metrics: Metrics, usage: Usage, { chain, model }: EventCon
 
 function observeError(metrics: Metrics, event: EventOf<'error'>, { chain }: EventContext): void {
   const { error_type, model, site, action, from_model, to_model } = event;
-  metrics.modelRequests.inc({ chain, model, outcome: error_type === 'aborted' ? 'aborted' : 'failed', error_type });
+  // What was aborted was counted when it was.
+  if (error_type !== 'aborted') metrics.modelRequests.inc({ chain, model, outcome: 'failed', error_type });
   if (site !== null) metrics.recoveries.inc({ site, action });
   if (from_model !== undefined && to_model !== undefined) metrics.modelFallbacks.inc({ chain, from_model, to_model, error_type });
   if (event.usage !== undefined) observeUsage(metrics, event.usage, model);

@@ -6,6 +6,7 @@ import { json, type ApiInstance } from '../server/api-types.ts';
 import { within } from '../store/guarded-store.ts';
 
 const okSchema = z.strictObject({ status: z.literal('ok') });
+const readySchema = z.strictObject({ status: z.literal('ok'), warnings: z.array(z.string()).optional().describe('What is wrong and keeps no request from being served.') });
 const tags = ['operations'];
 const healthTimeoutMs = 3000;
 
@@ -19,10 +20,10 @@ export function operationRoutes(app: ApiInstance, context: ApiContext): void {
 
   app.get('/readyz', {
     config: { scope: 'public' },
-    schema: { tags, summary: 'Whether requests can be served', operationId: 'readyz', security: [], response: { 200: json('They can', okSchema) } },
+    schema: { tags, summary: 'Whether requests can be served', operationId: 'readyz', security: [], response: { 200: json('They can', readySchema) } },
   }, async () => {
-    const { ok, problems } = context.streams.closing ? { ok: false, problems: ['this process is closing'] } : await health(context);
-    if (ok) return { status: 'ok' };
+    const { ok, problems, warnings = [] }: Health = context.streams.closing ? { ok: false, problems: ['this process is closing'] } : await health(context);
+    if (ok) return { status: 'ok', ...(warnings.length === 0 ? {} : { warnings }) };
     const errors = problems.map((problem) => ({ path: '', problem }));
     throw new Problem({ status: 503, code: 'unavailable', detail: 'Not ready.', errors, headers: { 'retry-after': '2' } });
   });

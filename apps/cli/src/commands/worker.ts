@@ -65,8 +65,9 @@ async function answer(worker: RunningWorker | null, path: string): Promise<{ sta
   if (path === '/healthz') return { status: 200, type: json, body: '{"ok":true}' };
   if (worker === null) return { status: 503, type: json, body: '{"ok":false,"problems":["starting"]}' };
   if (path === '/readyz') {
-    const problems = await worker.problems();
-    return { status: problems.length === 0 ? 200 : 503, type: json, body: JSON.stringify({ ok: problems.length === 0, problems }) };
+    const { problems, warnings } = await worker.health();
+    const body = JSON.stringify({ ok: problems.length === 0, problems, ...(warnings.length === 0 ? {} : { warnings }) });
+    return { status: problems.length === 0 ? 200 : 503, type: json, body };
   }
   if (path === '/metrics') return { status: 200, type: worker.metrics.registry.contentType, body: await worker.metrics.registry.metrics() };
   return { status: 404, type: json, body: '{}' };

@@ -17,6 +17,8 @@ export type JobHandler = (job: Job, signal: AbortSignal) => Promise<JobOutcome>;
 export interface JobConsumer {
   /** What keeps jobs from being taken; empty when all is well. */
   problems(): readonly string[];
+  /** By shard: jobs taken so far, and in hand now. */
+  load(): readonly { readonly taken: number; readonly in_hand: number }[];
   /** Takes no new job; resolves when all running ones have ended. */
   close(): Promise<void>;
 }

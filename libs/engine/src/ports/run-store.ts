@@ -385,10 +385,23 @@ export interface StoreUpkeep {
   archived(range: SealedRange, options: { readonly keep_events: number; readonly retention_ms: number }): Promise<void>;
   /** Events that wait for the archive, and the time (epoch seconds) of the oldest; told from `looks` runs, if there are more. */
   archiveBacklog(shard: number, options: { readonly looks: number }): Promise<{ readonly events: number; readonly oldest_ts: number | null }>;
+  /** What is under way in a shard; costs the same however many runs there are. */
+  activeRuns(shard: number): Promise<ActiveRuns>;
   /** What is left to do in the archive for a run that has nothing more to be sealed. Such a run stays due until `archiveDutyDone`. */
   archiveDuty(run_id: string): Promise<ArchiveDuty>;
   /** A removal is due a second time after `settle_ms`: by then no write to the archive that had begun before it can still happen. */
   archiveDutyDone(run_id: string, duty: 'merge' | 'remove', options: { readonly settle_ms: number }): Promise<void>;
+}
+
+/** Runs that have not ended, by status. */
+export interface ActiveRuns {
+  readonly queued: number;
+  readonly running: number;
+  readonly paused: number;
+  /** Calls that wait for somebody's word. */
+  readonly in_doubt: number;
+  /** Runs of any status that wait for a time. */
+  readonly due: number;
 }
 
 export type ArchiveDuty =

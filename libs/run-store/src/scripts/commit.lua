@@ -15,6 +15,7 @@
 -- include: store-id
 -- include: words
 -- include: accept
+-- include: tally
 local commit = cjson.decode(ARGV[1])
 local ctl = read_ctl(run.ctl)
 if not ctl then return { 'fenced' } end
@@ -39,6 +40,8 @@ set.put('status', commit.status, 'generation', commit.generation, 'open_calls', 
   'commit_id', commit.commit_id, 'commit_claim', commit.claim_id, 'commit_epoch', commit.epoch)
 -- What the Redis of before may have lost has been looked into.
 if commit.store_id then set.put('store', commit.store_id, 'moves', moved_to(ctl, commit.expected_seq, now_ms(), commit.epoch)) end
+tally_status(commit.tally, ctl.status, commit.status)
+tally_pending(commit.tally, ctl.pending or '[]', commit.pending)
 -- Lists look for tags in the control record.
 if commit.tags then set.put('tags', commit.tags) end
 local applied = commit.applies_inbox and commit.inbox_seen - num(ctl, 'inbox_done') or 0

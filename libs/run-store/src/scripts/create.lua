@@ -12,6 +12,7 @@
 -- include: named-key
 -- include: session
 -- include: store-id
+-- include: tally
 local create = cjson.decode(ARGV[1])
 local now = now_ms()
 if redis.call('EXISTS', run.ctl) == 1 then return { 'exists' } end
@@ -38,6 +39,7 @@ redis.call('HSET', run.ctl, 'tenant', create.tenant, 'agent', create.agent, 'tag
   'inbox_in', 0, 'inbox_done', 0, 'pause_at', 0, 'cancelling', 0, 'commit_id', '', 'commit_claim', '', 'commit_epoch', 0,
   'open_calls', '[]', 'pending', '[]', 'decided', '[]', 'session', create.session, 'archived_seq', 0, 'sealed_first', 0, 'sealed_last', 0,
   'store', store_id())
+tally_status(create.tally, nil, 'queued')
 redis.call('ZADD', KEYS[14], 0, create.run_id)
 redis.call('HSET', session, 'tenant', create.tenant)
 redis.call('ZADD', KEYS[17], 0, create.session)

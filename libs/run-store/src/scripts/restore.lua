@@ -11,6 +11,7 @@
 -- include: named-key
 -- include: session
 -- include: store-id
+-- include: tally
 local restored = cjson.decode(ARGV[1])
 if redis.call('EXISTS', run.ctl) == 1 then return { 'exists' } end
 
@@ -31,6 +32,8 @@ redis.call('HSET', run.ctl, 'tenant', restored.tenant, 'agent', restored.agent, 
   'commit_epoch', 0, 'open_calls', restored.open_calls, 'pending', restored.pending, 'decided', '[]', 'session', restored.session,
   'archived_seq', restored.archived_seq, 'sealed_first', 0, 'sealed_last', 0, 'not_before', not_before,
   'store', store_id(), 'moves', moved_to({}, restored.archived_seq, now_ms(), restored.epoch))
+tally_status(restored.tally, nil, restored.status)
+tally_pending(restored.tally, '[]', restored.pending)
 redis.call('ZADD', KEYS[14], 0, restored.run_id)
 redis.call('HSET', session, 'tenant', restored.tenant)
 redis.call('ZADD', KEYS[17], 0, restored.session)

@@ -31,6 +31,12 @@ export function archivingOf(parts: ArchivingParts): Omit<StoreUpkeep, 'pump' | '
       const times = waiting.flatMap((record) => record.events.find((event) => event.seq > record.archived_seq)?.text ?? []).map((text) => (JSON.parse(text) as { ts?: number }).ts ?? null).filter((ts) => ts !== null);
       return { events: waiting.reduce((sum, record) => sum + record.last_seq - record.archived_seq, 0), oldest_ts: times.length === 0 ? null : Math.min(...times) };
     }),
+    activeRuns: () => step(() => {
+      const all = Object.values(runs());
+      const count = (status: string): number => all.filter((record) => record.status === status).length;
+      const in_doubt = all.reduce((sum, record) => sum + record.pending.length, 0);
+      return { queued: count('queued'), running: count('running'), paused: count('paused'), in_doubt, due: all.filter((record) => record.due_ms !== null).length };
+    }),
     archiveDuty: (run_id) => step((): ArchiveDuty => {
       const gone = deleted()[run_id];
       if (gone !== undefined) return { type: 'remove', tenant: gone.tenant, deleted_at_ms: gone.deleted_at_ms };

@@ -1,0 +1,41 @@
+/** Is work being done, how long does it wait, and for what. */
+import { dashboard } from './dashboard.ts';
+import { fleet, latency, metric, rate, series, stat } from './panels.ts';
+
+const agent = ['agent=~"$agent"'];
+
+export const fleetDashboard = () => dashboard({
+  uid: 'fleet', title: 'Fleet', description: 'Runs, turns, queues and the processes that carry them.', variables: [['agent', 'treadle_runs_created_total']],
+  rows: [
+    { title: 'Now', panels: [
+      ...(['queued', 'running', 'paused'] as const).map((status) => stat({ title: `Runs ${status}`, description: `Runs that are ${status}.`, unit: 'short', queries: [[fleet('treadle_runs_active', { where: [`status="${status}"`] }), '']] })),
+      stat({ title: 'Workers', description: 'Worker processes that answer.', unit: 'short', queries: [[`count(${metric('treadle_turn_slots')})`, '']] }),
+      stat({ title: 'Saturation', description: 'Turns in flight of those that all workers take at once.', unit: 'percentunit', thresholds: [0.8, 0.95], queries: [[`sum(${metric('treadle_turns_in_flight')}) / sum(${metric('treadle_turn_slots')})`, '']] }),
+      stat({ title: 'Longest wait', description: 'How long the job that has waited longest has waited.', unit: 's', thresholds: [30, 300], queries: [[fleet('treadle_queue_oldest_wait_seconds'), '']] }),
+    ] },
+    { title: 'Runs', panels: [
+      series({ title: 'Runs by status', description: 'Runs that have not ended.', unit: 'short', stacked: true, queries: [[fleet('treadle_runs_active', { by: ['status'] }), '{{status}}']] }),
+      series({ title: 'Accepted and ended', description: 'Where more are accepted than end for long, the queue grows.', unit: 'ops', queries: [[rate('treadle_runs_created_total', { where: agent }), 'accepted'], [rate('treadle_runs_ended_total', { where: agent }), 'ended']] }),
+      series({ title: 'Ended, by stop reason', description: 'What ended runs; everything but `answered` is worth knowing.', unit: 'ops', stacked: true, queries: [[rate('treadle_runs_ended_total', { by: ['status', 'stop_reason'], where: agent }), '{{status}}: {{stop_reason}}']] }),
+    ] },
+    { title: 'Turns', panels: [
+      series({ title: 'Turns', description: 'Deliveries of turns, by how they came out.', unit: 'ops', stacked: true, queries: [[rate('treadle_turns_total', { by: ['outcome'], where: agent }), '{{outcome}}']] }),
+      latency({ title: 'Duration of turns', description: 'Model and tools included.' }, 'treadle_turn_duration_seconds', { where: agent }),
+      latency({ title: 'Overhead of turns', description: 'Everything but model and tools.', thresholds: [0.25, 1] }, 'treadle_turn_overhead_seconds'),
+      series({ title: 'Redelivered', description: 'Turns begun again because a worker died, stood still or was stopped.', unit: 'ops', queries: [[rate('treadle_turns_redelivered_total'), 'redelivered']] }),
+      series({ title: 'Fenced', description: 'Writes refused because a newer claim exists. A few go with deaths of workers; many mean leases too short for the machines.', unit: 'ops', queries: [[rate('treadle_commits_fenced_total'), 'fenced']] }),
+    ] },
+    { title: 'Queues', panels: [
+      latency({ title: 'Wait in the queue', description: 'From when a job may run to its claim.', thresholds: [5, 60] }, 'treadle_queue_wait_seconds'),
+      series({ title: 'Jobs by state', description: 'Jobs that wait and that workers have in hand; runs that wait for a time.', unit: 'short', queries: [[fleet('treadle_queue_depth', { by: ['queue', 'state'] }), '{{queue}} {{state}}']] }),
+      series({ title: 'Longest wait', description: 'Of the jobs that wait now.', unit: 's', thresholds: [30, 300], queries: [[fleet('treadle_queue_oldest_wait_seconds', { by: ['queue'] }), '{{queue}}']] }),
+      series({ title: 'Time to drain', description: 'At the pace of the last minute, if nothing came. No line: nothing is taken at all.', unit: 's', thresholds: [300, 1800], queries: [[fleet('treadle_queue_drain_seconds', { by: ['queue'] }), '{{queue}}']] }),
+    ] },
+    { title: 'Processes', panels: [
+      series({ title: 'Saturation', description: 'Turns in flight of those taken at once, by worker. Full ones need company.', unit: 'percentunit', thresholds: [0.8, 0.95], queries: [[`${metric('treadle_turns_in_flight')} / ${metric('treadle_turn_slots')}`, '{{instance}}']] }),
+      series({ title: 'Event loop lag', description: '99th percentile of 5 s. A process that lags renews leases late.', unit: 's', thresholds: [0.1, 0.5], queries: [[metric('treadle_event_loop_lag_seconds'), '{{instance}}']] }),
+      latency({ title: 'Round trip to Redis', description: 'Of a PING from every process.', thresholds: [0.01, 0.1] }, 'treadle_redis_round_trip_seconds'),
+      series({ title: 'Event streams', description: 'Clients that follow runs live.', unit: 'short', queries: [[`sum(${metric('treadle_sse_clients')})`, 'streams']] }),
+    ] },
+  ],
+});
