@@ -41,6 +41,8 @@ export interface History {
   /** Kinds of the faults that were planned and that fired, one entry for each. A neighbour's death can take a fault's occasion away. */
   readonly planned: readonly string[];
   readonly fired: readonly string[];
+  /** Workers stood still and came back: one may freeze between the store's answer and the write to the tool's pipe. */
+  readonly frozenWorkers?: boolean;
   /** Ends other than `completed` that the test means to bring about. */
   readonly expectedEnds?: readonly string[];
 }
@@ -49,7 +51,7 @@ const terminal = ['completed', 'expired', 'failed', 'cancelled'];
 
 export function problemsOf(history: History): string[] {
   return [
-    ...history.runs.flatMap((run) => problemsOfRun(run, history)), ...startProblems(history), ...lateStarts(history), ...history.refused.map((refusal) => `I6 the model server refused: ${refusal}`),
+    ...history.runs.flatMap((run) => problemsOfRun(run, history)), ...startProblems(history), ...(history.frozenWorkers === true ? [] : lateStarts(history)), ...history.refused.map((refusal) => `I6 the model server refused: ${refusal}`),
     ...guardProblems(history),
   ];
 }
@@ -100,7 +102,7 @@ function usageProblems(run: RunHistory, events: readonly RunEvent[], per: Histor
 }
 
 /** By the tools' own record: a call that starts under an older epoch than one before it. */
-function lateStarts({ ledger }: Pick<History, 'ledger'>): string[] {
+export function lateStarts({ ledger }: Pick<History, 'ledger'>): string[] {
   const highest = new Map<string, number>();
   return ledger.filter((line) => line.phase === 'start').flatMap(({ run_id, tool_use_id, epoch }) => {
     const before = highest.get(run_id ?? '') ?? 0;

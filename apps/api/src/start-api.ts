@@ -79,11 +79,11 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
   const listening = followers.listen(feed, stop.signal).catch((error: unknown) => { logger.error({ err: error }, 'the event feed has ended'); });
   const refresh = setInterval(() => { clock.refresh().catch(() => undefined); }, clockEveryMs).unref();
   const stopWatching = watchEventLoop(metrics);
+  const backlog = createBacklogGuard(store, { shards: settings.shards, most: settings.archiveBacklog });
   const roundTrips = setInterval(() => {
     const startMs = performance.now();
     redis.ping().then(() => { metrics.redisRoundTrip.observe((performance.now() - startMs) / 1000); }, () => undefined);
   }, roundTripEveryMs).unref();
-  const backlog = createBacklogGuard(store, { shards: settings.shards, most: settings.archiveBacklog });
   const trials = await startTrials({ canaries: createCanaryStore(redis, { prefix: settings.prefix }), config: setup.config, metrics, logger });
 
   const probe = createArchiveProbe(archive, { monotonicMs: () => performance.now(), onFailure: (error) => { logger.warn({ err: error }, 'the archive takes no writes'); } });
@@ -110,8 +110,8 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
       await server.close();
       stop.abort();
       clearInterval(refresh);
-      clearInterval(roundTrips);
       backlog.stop();
+      clearInterval(roundTrips);
       trials.stop();
       stopWatching();
       await listening;

@@ -141,8 +141,7 @@ function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
     }),
     children: createChildRuns({ store: parts.store, archive: parts.archive, clock: parts.clock, random, arms: parts.arms, shards: setup.settings.shards, agent: (name) => agentOf(setup.config, name) }),
     ...showing(setup, parts), history: (run_id) => transcriptOf(parts, run_id),
-    limits: { poison: setup.poisonLimit, nudges: 5 },
-    onOtherStore: (run_id, found) => { logOtherStore(setup.logger, run_id, found); },
+    limits: { poison: setup.poisonLimit, nudges: 5 }, onOtherStore: (run_id, found) => { logOtherStore(setup.logger, run_id, found); },
     onAborted: (model, state) => { observeAborted(parts.metrics, { chain: state.spec?.chain.name ?? '', model }); },
     onDelivered: (how, state) => { countDelivery(parts.metrics, how, state.agent); },
     onCommitted: (events, after, before) => {

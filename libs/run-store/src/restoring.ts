@@ -11,11 +11,11 @@ export function createRestoring({ run, keys, jobs, options }: StoreParts): Pick<
     async restore(restored) {
       const { run_id, session_id, tenant } = restored;
       const shard = shardOf(run_id);
-      const { header, payload } = argsOf(restored, options);
+      const { header, payload } = argsOf(restored, keys, options);
       const more = {
         tenant, agent: restored.agent, priority: restored.priority, session: session_id, job: restored.job, keep_session_ms: keepSessionMs,
         // Jobs from before have lower numbers.
-        epoch: restored.epoch, job_n: Math.max(1, restored.epoch), tally: keys.tally(shard),
+        epoch: restored.epoch, job_n: Math.max(1, restored.epoch),
       };
       const reply = asReply(await run('restore', {
         keys: [...keys.run(run_id), keys.index(shard, tenant), keys.session(session_id), keys.sessionQueue(session_id), keys.sessions(shard, tenant), ...jobs.keys(shard)],
@@ -25,8 +25,8 @@ export function createRestoring({ run, keys, jobs, options }: StoreParts): Pick<
       return reply[0];
     },
     async writeBack({ claim, expected_seq, store_id, run: archived, commands_applied, next, tell }) {
-      const { header, payload } = argsOf(archived, options);
-      const more = { tally: keys.tally(shardOf(claim.run_id)), epoch: claim.epoch, claim_id: claim.claim_id, expected_seq, store_id, commands_applied, next, took_over: 'no', tell: tell.map((told) => ({ keys: keys.commands(told.run_id), command: commandHeader({ ...told, not_after_ms: Number.MAX_SAFE_INTEGER }, options) })) };
+      const { header, payload } = argsOf(archived, keys, options);
+      const more = { epoch: claim.epoch, claim_id: claim.claim_id, expected_seq, store_id, commands_applied, next, took_over: 'no', tell: tell.map((told) => ({ keys: keys.commands(told.run_id), command: commandHeader({ ...told, not_after_ms: Number.MAX_SAFE_INTEGER }, options) })) };
       const reply = asReply(await run('write_back', {
         keys: [...keys.run(claim.run_id), ...jobs.keys(shardOf(claim.run_id))], args: [JSON.stringify({ ...header, ...more }), ...payload],
       }));
@@ -40,14 +40,14 @@ export function createRestoring({ run, keys, jobs, options }: StoreParts): Pick<
 }
 
 /** What both scripts are told of a run: events, fields, messages and ledger follow in this order. */
-function argsOf(restored: Omit<RestoredRun, 'epoch' | 'job'>, options: StoreParts['options']): { readonly header: Record<string, unknown>; readonly payload: string[] } {
+function argsOf(restored: Omit<RestoredRun, 'epoch' | 'job'>, keys: StoreParts['keys'], options: StoreParts['options']): { readonly header: Record<string, unknown>; readonly payload: string[] } {
   const { changes, events } = restored;
   const fields = Object.entries(changes.fields).flat();
   const ledger = restored.ledger.flatMap(({ tool_use_id, entry }) => [tool_use_id, JSON.stringify(entry)]);
   const header = {
     run_id: restored.run_id, tags: JSON.stringify(restored.tags), status: restored.status, last_ts: String(restored.last_ts), event_epoch: restored.event_epoch,
     archived_seq: restored.archived_seq, generation: String(changes.generation), open_calls: JSON.stringify(restored.open_calls), pending: JSON.stringify(restored.pending),
-    grace_ms: options.graceMs, archive_after_ms: options.archiveAfterMs,
+    tally: keys.tally(shardOf(restored.run_id)), grace_ms: options.graceMs, archive_after_ms: options.archiveAfterMs,
     counts: { events: events.length, fields: fields.length, messages: changes.messages.length, ledger: ledger.length },
   };
   return { header, payload: [...events, ...fields, ...changes.messages, ...ledger] };

@@ -20,8 +20,8 @@
  * S10 A command to another run that a commit carries is accepted with it under the rules of `command`, or passed over; but the end of a child
  *     finds room in a full inbox.
  * S11 A run with a parent is created only while the parent's claim holds and no cancel of it has been accepted.
- * S12 A store that was started again, or has taken another's place, may lack the last writes. Every claim says so until one has
- *     committed, or written back, under the name of the new store; its epoch is one that no claim has had that may be lost.
+ * S12 A store that was started again, or has taken another's place, may lack the last writes. Every claim says so, under an epoch that none which may be lost
+ *     has had, until one has committed, or written back, under the name of the new store.
  *
  * A call that throws `StoreAway` has an unknown outcome: it may have happened. Claimants then abandon the delivery; the next claim finds out.
  */
@@ -239,7 +239,6 @@ export interface EventRange {
 
 /** `at_ms`: epoch milliseconds of the store's clock. `epoch`: of the claim that went on; whatever is lost has a lower one. */
 export interface Move { readonly seq: number; readonly at_ms: number; readonly epoch: number }
-
 /** A conversation that successive runs share. */
 export interface StoredSession {
   readonly tenant: string;
@@ -280,7 +279,7 @@ export interface TurnStore {
   handBack(claim: Claim): Promise<void>;
   /** Adds `by` to the count of deliveries that died, for the claims that still hold: a run that cannot be to blame is excused. */
   recount(claims: readonly Claim[], by: 1 | -1): Promise<void>;
-  /** Ends the claim. The commands that are not applied stay; S4 does not hold. Sent again, it is `fenced`. */
+  /** Ends the claim. Commands that are not applied stay; S4 does not hold. Sent again: `fenced`. */
   writeBack(back: WriteBack): Promise<'written' | 'fenced'>;
   /** The last duty of an ended run: its session goes on to the next run, and it is taken out of `held`. Idempotent. */
   finished(run_id: string): Promise<void>;

@@ -38,10 +38,10 @@ local set = changes()
 if last_seq > commit.expected_seq then set.put('last_seq', last_seq, 'last_ts', commit.last_ts, 'event_epoch', commit.epoch) end
 set.put('status', commit.status, 'generation', commit.generation, 'open_calls', commit.open_calls, 'pending', commit.pending,
   'commit_id', commit.commit_id, 'commit_claim', commit.claim_id, 'commit_epoch', commit.epoch)
-tally_status(commit.tally, ctl.status, commit.status)
-tally_pending(commit.tally, ctl.pending or '[]', commit.pending)
 -- What the Redis of before may have lost has been looked into.
 if commit.store_id then set.put('store', commit.store_id, 'moves', moved_to(ctl, commit.expected_seq, now_ms(), commit.epoch)) end
+tally_status(commit.tally, ctl.status, commit.status)
+tally_pending(commit.tally, ctl.pending or '[]', commit.pending)
 -- Lists look for tags in the control record.
 if commit.tags then set.put('tags', commit.tags) end
 local applied = commit.applies_inbox and commit.inbox_seen - num(ctl, 'inbox_done') or 0

@@ -11,8 +11,8 @@
 -- include: append
 -- include: named-key
 -- include: session
--- include: tally
 -- include: store-id
+-- include: tally
 local create = cjson.decode(ARGV[1])
 local now = now_ms()
 if redis.call('EXISTS', run.ctl) == 1 then return { 'exists' } end

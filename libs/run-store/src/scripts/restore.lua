@@ -10,8 +10,8 @@
 -- include: append
 -- include: named-key
 -- include: session
--- include: tally
 -- include: store-id
+-- include: tally
 local restored = cjson.decode(ARGV[1])
 if redis.call('EXISTS', run.ctl) == 1 then return { 'exists' } end
 
