@@ -38,7 +38,8 @@ function ledger(): Record<string, number> {
 test('counters say what the ledger outside says', async () => {
   await load.play(each);
   const roles = [load.stage.api, ...load.workers];
-  expect(counters(await scrape(roles))).toEqual(ledger());
+  // A worker counts right behind its write, which readers may see first.
+  await expect.poll(async () => counters(await scrape(roles)), { timeout: 20_000 }).toEqual(ledger());
   const samples = await scrape(roles);
   const count = (name: string, labels = ''): number => [...samples].filter(([series]) => series.startsWith(`${name}_count`) && series.includes(labels)).reduce((sum, [, value]) => sum + value, 0);
   const turns = Object.values(kinds).reduce((sum, kind) => sum + kind.turns * each, 0);
@@ -47,7 +48,7 @@ test('counters say what the ledger outside says', async () => {
   const begun = load.stage.ledger().filter((line) => line.phase === 'start');
   for (const tool of ['add', 'fail', 'slow_write']) expect(count('treadle_tool_duration_seconds', `tool="test/${tool}"`), tool).toBe(begun.filter((line) => line.tool === tool).length);
   await archived(roles);
-});
+}, 240_000);
 
 /** Nothing failed to be written, and every run has at least one segment of its own. */
 async function archived(roles: readonly Role[]): Promise<void> {
@@ -56,12 +57,12 @@ async function archived(roles: readonly Role[]): Promise<void> {
   const samples = await until('all is archived', async () => {
     const now = await scrape(roles);
     return of(now, 'ok') >= runs && now;
-  });
+  }, 90_000);
   expect([of(samples, 'failed'), of(samples, 'merged') <= runs]).toEqual([0, true]);
   const audited = await until('an ended run is audited', async () => {
     const now = [...await scrape(roles)].filter(([series, value]) => series.startsWith('treadle_replay_audits_total') && value > 0);
     return now.length > 0 && now;
-  });
+  }, 90_000);
   expect(audited.map(([series]) => series)).toEqual(['treadle_replay_audits_total{result="identical"}']);
 }
 
@@ -76,16 +77,16 @@ test('fleet facts are the same on every worker, and come back to nothing', async
   await until('both workers see a paused run and a call in doubt', async () => {
     const seen = [await gauge('treadle_runs_active{status="paused"}'), await gauge('treadle_tool_calls_in_doubt')];
     return JSON.stringify(seen) === '[[1,1],[1,1]]';
-  });
+  }, 60_000);
   await stage.client.resolve(id, (run['pending'] as { tool_use_id: string }[])[0]!.tool_use_id, { outcome: 'did_not_happen' });
   await stage.client.wait(id, 30_000);
   await until('nothing is under way', async () => {
     const statuses = await Promise.all(['queued', 'running', 'paused'].map((status) => gauge(`treadle_runs_active{status="${status}"}`)));
     return JSON.stringify([...statuses, await gauge('treadle_tool_calls_in_doubt')]) === '[[0,0],[0,0],[0,0],[0,0]]';
-  });
+  }, 60_000);
   const { data } = await stage.client.get('/v1/workers') as { data: { name: string; concurrency: number }[] };
   expect(data.map(({ concurrency }) => concurrency)).toEqual([20, 20]);
-});
+}, 180_000);
 
 test('a turn that is taken over counts as redelivered, its recorded result as reused, and only the rest is run again', async () => {
   const { stage } = load;
@@ -97,8 +98,7 @@ test('a turn that is taken over counts as redelivered, its recorded result as re
     victim!.kill('SIGKILL');
     const heir = await own.stage.startWorker();
     expect((await own.stage.client.wait(id, 60_000)).status).toBe('completed');
-    const found = counters(await scrape([heir]));
-    expect(found).toMatchObject({
+    await expect.poll(async () => counters(await scrape([heir])), { timeout: 20_000 }).toMatchObject({
       treadle_turns_redelivered_total: 1, 'treadle_tool_deduplicated_total{tool="test/add"}': 1, 'treadle_tool_calls_total{tool="test/add",outcome="deduplicated"}': 1,
       'treadle_tool_calls_total{tool="test/slow_lookup",outcome="ok"}': 1, 'treadle_turns_total{agent="tester",outcome="ended"}': 2,
     });
@@ -107,4 +107,4 @@ test('a turn that is taken over counts as redelivered, its recorded result as re
     await own.stop();
   }
   expect(stage.model.violations).toEqual([]);
-});
+}, 120_000);

@@ -43,13 +43,16 @@ test('queries and variables name metrics that exist, and together nearly all tha
 });
 
 describe.skipIf(!hasPrometheus())('with a Prometheus that watched a load', () => {
-  const seconds = 90;
+  /** Since the load began. */
+  const seconds = (): number => (performance.now() - beganMs) / 1000;
+  let beganMs = 0;
   let load: Load;
   let prometheus: Prometheus;
 
   beforeAll(async () => {
     load = await startLoad({ workers: 2, chains: true, env: { TREADLE_BREAKER_VOLUME: '3' } });
     prometheus = await startPrometheus({ 'treadle-api': [load.stage.api.url], 'treadle-worker': load.workers.map(({ url }) => url) });
+    beganMs = performance.now();
     // Twice, so that what began with the first is seen to rise.
     for (let round = 0; round < 2; round++) {
       await load.play(2);
@@ -57,8 +60,8 @@ describe.skipIf(!hasPrometheus())('with a Prometheus that watched a load', () =>
       await load.shake();
       await new Promise((resolve) => { setTimeout(resolve, 2000); });
     }
-    await until('an ended run is audited', async () => (await prometheus.range('treadle_replay_audits_total{result="identical"} > 0', seconds)).length > 0);
-  }, 180_000);
+    await until('an ended run is audited', async () => (await prometheus.range('treadle_replay_audits_total{result="identical"} > 0', seconds())).length > 0, 90_000);
+  }, 300_000);
   afterAll(async () => {
     await prometheus.stop();
     await load.stop();
@@ -68,7 +71,7 @@ describe.skipIf(!hasPrometheus())('with a Prometheus that watched a load', () =>
   const asked = (expr: string): string => expr.replaceAll('$__rate_interval', '20s').replaceAll(/"\$\w+"/g, '".*"');
 
   test.each(queries)('$file, $title: $expr', async ({ expr }) => {
-    const found = await prometheus.range(asked(expr), seconds);
+    const found = await prometheus.range(asked(expr), seconds());
     expect(found.flatMap(({ values }) => values.map(([, value]) => Number(value))).filter((value) => !Number.isNaN(value)).length).toBeGreaterThan(0);
   });
 

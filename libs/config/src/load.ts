@@ -7,6 +7,7 @@ import { ambiguousNames } from './answer-names.ts';
 import { problemsOf, type ConfigProblem } from './problem.ts';
 import { danglingReferences } from './references.ts';
 import { configSchema, type CheckedConfig, type TreadleConfig } from './schema/config.ts';
+import { knownSecrets } from './known-secrets.ts';
 import { resolveSecrets } from './secrets.ts';
 
 /** A configuration without faults, secrets put in. */
@@ -50,7 +51,7 @@ export function checkConfig(raw: unknown, env: Environment): { type: 'ok'; confi
   if (!parsed.success) found.push(...problemsOf(parsed.error).filter((each) => !known.has(each.path)));
   if (parsed.success && Object.keys(parsed.data.agents).length === 0) found.push({ path: 'agents', problem: 'expected at least one agent' });
   if (!parsed.success || found.length > 0) return { type: 'invalid', problems: found };
-  return { type: 'ok', config: { ...parsed.data, secrets: resolved.secrets } };
+  return { type: 'ok', config: { ...parsed.data, secrets: knownSecrets(parsed.data, resolved.secrets) } };
 }
 
 function checked(raw: unknown, env: Environment, source: string): ConfigOutcome {

@@ -1,4 +1,5 @@
 /** Reads and checks all variables at once, so that one start names every bad one. */
+import { partsOf } from '../known-secrets.ts';
 import { isLoopback } from './parsers.ts';
 import { environmentTable, passedOnPrefix, type TableValues, type Variable } from './table.ts';
 
@@ -27,7 +28,7 @@ export function readEnvironment(env: Environment): EnvironmentOutcome {
 
 /** Values of `env` that must never be shown, for the logger's redaction. */
 export function environmentSecrets(env: Environment): string[] {
-  return Object.values(environmentTable).filter((row) => row.secret).flatMap((row) => env[row.name] ?? []).filter((value) => value !== '');
+  return Object.values(environmentTable).filter((row) => row.secret).flatMap((row) => env[row.name] ?? []).flatMap((value) => [value, ...partsOf(value)]).filter((value) => value !== '');
 }
 
 function valueOf(row: Variable<unknown, unknown>, text: string | undefined, problems: EnvironmentProblem[]): unknown {

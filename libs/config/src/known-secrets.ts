@@ -1,0 +1,39 @@
+/**
+ * What must never be shown: what came from the environment into the configuration, and what was written into it as it stands where only
+ * secrets belong. Of what has parts, the parts too: whoever echoes a header mostly leaves out `Bearer`.
+ */
+import type { CheckedConfig } from './schema/config.ts';
+
+const telling = /key|token|secret|passw|credential|authorization|cookie/i;
+
+export function knownSecrets(config: Pick<CheckedConfig, 'models' | 'mcp_servers' | 'http_tools'>, resolved: readonly string[]): readonly string[] {
+  const credentials = Object.values(config.models).flatMap((model) => [...model.credentials, model.base_url]);
+  const servers = Object.values(config.mcp_servers).flatMap(({ env, headers }) => [...tellingValues(env), ...tellingValues(headers)]);
+  const tools = Object.values(config.http_tools).flatMap(({ headers }) => tellingValues(headers));
+  // Of an address only what stands before the host is a secret.
+  const whole = [...resolved, ...credentials, ...servers, ...tools].filter((value) => !URL.canParse(value) || resolved.includes(value));
+  return [...new Set([...whole, ...[...whole, ...credentials].flatMap(partsOf)])].filter((value) => value !== '');
+}
+
+/** The password of an address, as it stands there and as it is sent; what follows the scheme of an `Authorization` header. */
+export function partsOf(secret: string): readonly string[] {
+  const userinfo = /^[a-z][a-z+.-]*:\/\/([^@/]*)@/i.exec(secret)?.[1];
+  if (userinfo !== undefined) return spellings(userinfo.slice(userinfo.indexOf(':') + 1));
+  const [, scheme, value] = /^(bearer|basic|token|apikey)\s+(\S+)$/i.exec(secret) ?? [];
+  if (value === undefined) return [];
+  if (scheme?.toLowerCase() !== 'basic') return [value];
+  const pair = Buffer.from(value, 'base64').toString();
+  return [value, pair, pair.slice(pair.indexOf(':') + 1)];
+}
+
+function tellingValues(named: Readonly<Record<string, string>>): readonly string[] {
+  return Object.entries(named).filter(([name]) => telling.test(name)).map(([, value]) => value);
+}
+
+function spellings(password: string): readonly string[] {
+  try {
+    return [password, decodeURIComponent(password)];
+  } catch {
+    return [password];
+  }
+}
