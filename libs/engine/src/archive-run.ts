@@ -7,7 +7,8 @@
  */
 import { assertNever, initialState, restoreState } from '@treadle/core';
 import { ArchiveConflict, ArchiveFailed, type Archive } from './ports/archive.ts';
-import type { ArchiveDuty, RunDirectory, SealedRange, StoreUpkeep } from './ports/run-store.ts';
+import type { RunDirectory, SealedRange } from './ports/run-store.ts';
+import type { ArchiveDuty, StoreUpkeep } from './ports/store-upkeep.ts';
 import { archivedDocument } from './run-view.ts';
 
 export interface ArchiveDeps {

@@ -2,7 +2,7 @@
 import { decodeEvent, evolve, initialState, stateChanges, type RunEvent, type RunState } from '@treadle/core';
 import { LedgerOfLog } from './ledger-of-log.ts';
 import type { Archive } from './ports/archive.ts';
-import type { RestoredRun } from './ports/run-store.ts';
+import type { RestoredRun } from './ports/store-upkeep.ts';
 
 export interface ArchivedLog {
   readonly state: RunState;

@@ -13,7 +13,8 @@ import { readArchived, restoredFrom, type ArchivedLog } from './archived-run.ts'
 import type { RunHold } from './hold.ts';
 import type { Archive } from './ports/archive.ts';
 import type { Clock, Randomness } from './ports/clock.ts';
-import { StoreAway, type Claimed, type InboxEntry, type TurnStore, type WriteBack } from './ports/run-store.ts';
+import { StoreAway, type Claimed, type InboxEntry, type TurnStore } from './ports/run-store.ts';
+import type { WriteBack } from './ports/store-upkeep.ts';
 
 export type StoreFound =
   | { readonly type: 'whole' }

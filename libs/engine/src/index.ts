@@ -13,10 +13,11 @@ export { createArchiveProbe, type ArchiveProbe, type ArchiveProbeOptions } from 
 export type { SeenWorker, WorkerRegistry, WorkerReport } from './ports/worker-registry.ts';
 export { StoreAway } from './ports/run-store.ts';
 export type {
-  ActiveRuns, Append, AppendReply, ArchiveDuty, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
-  LedgerWrite, ListRuns, Move, Next, PumpReply, RemoveReply, RemoveRun, RestoredRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, StoreUpkeep, ToldCommand, TurnStore,
-  WatchReply, WatchRequest, WriteBack,
+  Append, AppendReply, Claim, Claimed, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, CreateSession, EventRange, InboxEntry,
+  LedgerWrite, ListRuns, Move, Next, PumpReply, RemoveReply, RemoveRun, RunDirectory, RunSnapshot, RunStore, SealedRange, SendCommand, StoredSession, StoredState, ToldCommand, TurnStore,
+  WatchReply, WatchRequest,
 } from './ports/run-store.ts';
+export type { ActiveRuns, ArchiveDuty, RestoredRun, StoreUpkeep, WriteBack } from './ports/store-upkeep.ts';
 export type { ToolAttachment, ToolCatalogue, ToolRun, ToolRunner, ToolRunResult } from './ports/tool-runner.ts';
 export { archiveDue, archiveRun, DutyRefused, SealedEventsMissing, type ArchiveDeps, type ArchiveOptions, type ArchivingRound } from './archive-run.ts';
 export { archiveFirst, type ArchiveFirst } from './archive-first.ts';

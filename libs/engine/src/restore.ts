@@ -15,7 +15,8 @@ import { readArchived, restoredFrom, type ArchivedLog } from './archived-run.ts'
 import { endOfArchived } from './child-runs.ts';
 import type { Archive } from './ports/archive.ts';
 import type { Clock } from './ports/clock.ts';
-import type { RestoredRun, RunDirectory, StoreUpkeep } from './ports/run-store.ts';
+import type { RunDirectory } from './ports/run-store.ts';
+import type { RestoredRun, StoreUpkeep } from './ports/store-upkeep.ts';
 import { archivedDocument } from './run-view.ts';
 
 export interface RestoreDeps {

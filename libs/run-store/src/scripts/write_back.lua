@@ -33,8 +33,6 @@ set.put('status', back.status, 'epoch', math.max(num(ctl, 'epoch'), back.event_e
   'event_epoch', back.event_epoch, 'generation', back.generation, 'tags', back.tags, 'open_calls', back.open_calls, 'pending', back.pending,
   'decided', '[]', 'inbox_done', num(ctl, 'inbox_done') + back.commands_applied, 'archived_seq', back.archived_seq,
   'sealed_first', 0, 'sealed_last', 0, 'store', back.store_id, 'moves', moved_to(ctl, last_seq, now_ms(), num(ctl, 'epoch')))
-tally_status(back.tally, ctl.status, back.status)
-tally_pending(back.tally, ctl.pending or '[]', back.pending)
 follow(shard, keys_from(14), ctl, set, back)
 set.write(run.ctl)
 tell(shard, back.run_id, last_seq)
