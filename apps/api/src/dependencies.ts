@@ -1,6 +1,7 @@
 /** What the API is given, and how it may be set. */
 import type { AgentSpec, ChainSpec } from '@treadle/core';
 import type { Arms, CanaryDeps, Clock, LogDeps, LogFollowers, ModelFleet, Randomness, RunDirectory, WorkerRegistry } from '@treadle/engine';
+import type { BoardQueues } from '@treadle/queue';
 import type { KeyTable } from './auth/keys.ts';
 import type { OpenStreams } from './events/open-streams.ts';
 import type { ReadableArchive } from './store/guarded-store.ts';
@@ -38,6 +39,8 @@ export interface ApiDeps {
   readonly fleet: Pick<ModelFleet, 'exchange' | 'open' | 'close' | 'unbench'>;
   /** Who works. */
   readonly workers: Pick<WorkerRegistry, 'list'>;
+  /** Shown by the queue board; without them there is none. */
+  readonly boardQueues?: BoardQueues['queues'];
   /** Made and fed (`listen`) by the composition root. */
   readonly followers: LogFollowers;
   /** Keys expire by it. */

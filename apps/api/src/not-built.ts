@@ -20,7 +20,6 @@ export const notBuiltRoutes: readonly (readonly [method: 'GET' | 'POST' | 'PUT' 
   ['DELETE', '/v1/keys/:key_id', 'admin'],
   ['GET', '/v1/webhooks/deliveries', 'read'],
   ['POST', '/v1/webhooks/deliveries/:id/redeliver', 'write'],
-  ['GET', '/queues', 'admin'],
 ];
 
 export function notBuilt(app: ApiInstance): void {

@@ -28,6 +28,7 @@ import { answerClientError, answerErrors, answerExpectation, answerFrameworkErro
 import { useZod, type ApiInstance, type ZodTypes } from './server/api-types.ts';
 import { sessionRoutes } from './sessions/routes.ts';
 import { acceptJsonBodies } from './server/json-body.ts';
+import { queueRoutes } from './queues/routes.ts';
 import { workerRoutes } from './workers/routes.ts';
 import { guardedArchive, guardedStore } from './store/guarded-store.ts';
 
@@ -69,6 +70,7 @@ export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance
     sessionRoutes(api, context);
     breakerRoutes(api, context);
     workerRoutes(api, context);
+    queueRoutes(api, context);
     notBuilt(api);
   });
   return app.withTypeProvider<ZodTypes>();

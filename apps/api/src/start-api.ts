@@ -9,7 +9,7 @@ import { agentSpecOf, agentVersionOf, chainSpecOf, type LoadedConfig, type Setti
 import { createArchiveProbe, LogFollowers, shownWhenArchived, type RunStore } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { createCanaryStore, createModelFleet, createWorkerRegistry } from '@treadle/fleet';
-import { turnJobs } from '@treadle/queue';
+import { boardQueues, turnJobs } from '@treadle/queue';
 import { connectRedis, createEventFeed, createRedisClock, createRunStore, describeRedis, inspectRedis, readinessProblems, whenReady } from '@treadle/run-store';
 import { createMetrics, watchEventLoop, type Logger } from '@treadle/telemetry';
 import { uuidv7 } from 'uuidv7';
@@ -88,7 +88,10 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
 
   const probe = createArchiveProbe(archive, { monotonicMs: () => performance.now(), onFailure: (error) => { logger.warn({ err: error }, 'the archive takes no writes'); } });
 
+  const board = boardQueues({ redis, prefix: settings.prefix, shards: settings.shards, onError });
+
   const deps: ApiDeps = {
+    boardQueues: board.queues,
     store: readable, archive, fleet: createModelFleet({ redis, prefix: settings.prefix }), workers: createWorkerRegistry(redis, { prefix: settings.prefix }), followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, keys, logger, ...trials.deps,
     health: async () => {
       const [problems, inArchive] = await Promise.all([readinessProblems(redis, settings), probe.problem()]);
@@ -108,6 +111,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
     url: `http://${settings.host.includes(':') ? `[${settings.host}]` : settings.host}:${port}`,
     close: async () => {
       await server.close();
+      await board.close().catch(() => undefined);
       stop.abort();
       clearInterval(refresh);
       backlog.stop();

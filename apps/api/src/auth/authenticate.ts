@@ -12,6 +12,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** What the key must allow; `public` asks for no key. Every route under /v1 says it. */
     scope?: Scope | 'public';
+    /** The key may come as the password of Basic, for pages that a browser opens. */
+    basic?: boolean;
   }
 }
 
@@ -53,11 +55,19 @@ export function actorOf(request: FastifyRequest): string {
 }
 
 function principalOf(request: FastifyRequest, keys: KeyTable, nowMs: number): Principal {
-  const token = /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(request.headers.authorization ?? '')?.[1];
+  const { authorization = '' } = request.headers;
+  const basic = request.routeOptions.config.basic === true;
+  const token = /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(authorization)?.[1] ?? (basic ? passwordOf(authorization) : undefined);
+  if (token === undefined && basic) throw unauthorized('Give an API key with the scope "admin" as the password.', 'Basic realm="treadle", charset="UTF-8"');
   if (token === undefined) throw unauthorized('Give an API key: Authorization: Bearer tk_…', 'Bearer realm="treadle"');
   const principal = keys.find(token, nowMs);
-  if (principal === null) throw unauthorized('This API key is unknown or has expired.', 'Bearer realm="treadle", error="invalid_token"');
+  if (principal === null) throw unauthorized('This API key is unknown or has expired.', basic ? 'Basic realm="treadle", charset="UTF-8"' : 'Bearer realm="treadle", error="invalid_token"');
   return principal;
+}
+
+function passwordOf(authorization: string): string | undefined {
+  const pair = /^Basic +([A-Za-z0-9+/=]{1,1024}) *$/i.exec(authorization)?.[1];
+  return pair === undefined ? undefined : /^[^:]*:([\x21-\x7e]{1,512})$/.exec(Buffer.from(pair, 'base64').toString())?.[1];
 }
 
 function unauthorized(detail: string, challenge: string): Problem {
