@@ -53,7 +53,8 @@ export function shownWhenArchived(deps: ShownDeps): RunDirectory {
       const range = await store.events(run_id, after_seq, limit);
       if (snapshot === null || range === null) return range;
       const events = range.events.filter((text) => decodeEvent(text).seq <= snapshot.archived_seq);
-      return { ...range, events, last_seq: Math.min(range.last_seq, snapshot.archived_seq) };
+      // Whoever has seen more (2) has lost nothing: there is only nothing new for him.
+      return { ...range, events, last_seq: Math.min(range.last_seq, Math.max(snapshot.archived_seq, after_seq)) };
     },
     ledger: async (run_id) => {
       const entries = await store.ledger(run_id);

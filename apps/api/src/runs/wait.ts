@@ -1,6 +1,6 @@
 /** GET /v1/runs/{id}/wait: woken by the run's events, not by looking again and again. */
 import { isEnded } from '@treadle/core';
-import type { RunView } from '@treadle/engine';
+import { LogSetBack, type RunView } from '@treadle/engine';
 import type { FastifyRequest } from 'fastify';
 import { expiryOf } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
@@ -17,6 +17,18 @@ export async function waitForRun(context: ApiContext, wait: Wait): Promise<RunVi
   return (await find()).view;
 }
 
+/** Null when the run has ended or nobody waits any more; else the number behind which the run has gone on. */
+async function followFrom({ deps }: ApiContext, run_id: string, options: { readonly after_seq: number; readonly signal: AbortSignal }): Promise<number | null> {
+  try {
+    const pages = deps.followers.follow(run_id, options);
+    while (!(await pages.next()).done);
+    return null;
+  } catch (error) {
+    if (error instanceof LogSetBack && error.last_seq < options.after_seq) return error.last_seq;
+    throw error;
+  }
+}
+
 async function untilEnded(context: ApiContext, wait: Wait, after_seq: number): Promise<void> {
   const over = new AbortController();
   const stop = (): void => over.abort();
@@ -26,8 +38,7 @@ async function untilEnded(context: ApiContext, wait: Wait, after_seq: number): P
   socket.once('close', stop);
   const left = context.streams.open(stop);
   try {
-    const pages = context.deps.followers.follow(wait.run_id, { after_seq, signal: over.signal });
-    while (!(await pages.next()).done);
+    for (let from: number | null = after_seq; from !== null;) from = await followFrom(context, wait.run_id, { after_seq: from, signal: over.signal });
   } finally {
     clearTimeout(timer);
     socket.off('close', stop);
