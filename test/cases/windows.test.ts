@@ -1,5 +1,5 @@
 /** Kinds 1 and 7: what becomes of a conversation that outgrows the window. */
-import { reply, text, tool, type ChatBody, type ScriptedReply } from '@treadle/testkit';
+import { reply, status, text, tool, type ChatBody, type ScriptedReply } from '@treadle/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { finish, ofType, play } from './general-checks.ts';
 import { startCases, type Cases } from './stage.ts';
@@ -58,6 +58,31 @@ describe.concurrent('compaction', () => {
     expect(result!.content).toMatch(/^page 1 lorem ipsum[^]*bytes left out[^]*lorem/);
     expect(result).toMatchObject({ truncated_bytes: expect.any(Number) as number, blob: expect.stringMatching(/^[0-9a-f]{64}$/) as string });
     expect(bytes - result!.truncated_bytes!).toBeLessThan(32_768);
+  });
+});
+
+describe.concurrent('a refusal for length', () => {
+  const wordings: readonly (readonly [status: number, error: unknown])[] = [
+    [400, 'prompt is too long: 33041 tokens > 32000 maximum'],
+    [400, "This model's maximum context length is 8192 tokens, however you requested 9000"],
+    [400, 'input length 16911 exceeds the maximum allowed input length of 16384 tokens'],
+    [400, "Input length (9120) exceeds model's maximum context length (8192)"],
+    [500, 'Prompt has 33,012 tokens, but the configured context size is 32,768 tokens'],
+    [400, 'prompt too long; exceeded max context length by 97 tokens'],
+    [400, { message: 'no', code: 'context_length_exceeded' }],
+    [413, 'request entity too large'],
+  ];
+
+  test.each(wordings.map((wording, index) => [index, ...wording] as const))('C35: wording %i is known: one compaction, then a smaller request', async (index, code, error) => {
+    const { run, requests, events } = await play(cases, `C35 ${index}`, (_: ChatBody, count: number): ScriptedReply => {
+      if (count < 4) return reply({ calls: [page(count, 3000)] });
+      return count === 4 ? status(code, {}, { error }) : text('read');
+    });
+    expect(run).toMatchObject({ status: 'completed', answer: 'read' });
+    expect(requests).toHaveLength(6);
+    expect(ofType(events, 'error')).toMatchObject([{ error_type: code === 413 ? 'payload_too_large' : 'context_overflow', action: 'reactive_compact', site: 'prompt_too_long' }]);
+    expect(ofType(events, 'compaction').map(({ site }) => site)).toEqual(['prompt_too_long']);
+    expect(requests[5]!.rawBody.length).toBeLessThan(requests[4]!.rawBody.length);
   });
 });
 

@@ -105,11 +105,17 @@ describe('a breaker', () => {
     expect((await names()).asked).toBe('a');
   });
 
-  test('there are never more than targets times types, whatever comes', async () => {
-    const { health, call } = world([model('a'), model('b')]);
+  test('C68: there are never more breakers, meters or timers than targets times types, however many calls fail in whatever way', async () => {
+    const { health, call } = world([model('a'), model('b'), model('c')]);
     const types = Object.keys(meteredBy) as ErrorType[];
-    for (let n = 0; n < 2000; n++) await call(failed(types[n % types.length]!));
-    expect(health.openBreakers().length).toBeLessThanOrEqual(4 * types.length);
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const before = timers();
+    for (let n = 0; n < 5000; n++) await call(failed(n % 5 === 0 ? types[n % types.length]! : 'server_error'));
+    const bound = 3 * 2 * types.filter((type) => meteredBy[type] !== null).length;
+    expect(health.openBreakers().length).toBeGreaterThan(0);
+    expect(health.openBreakers().length).toBeLessThanOrEqual(bound);
+    expect(timers() - before).toBeLessThanOrEqual(bound * 3);
+    health.close();
   });
 });
 
