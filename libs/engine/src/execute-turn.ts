@@ -188,7 +188,8 @@ async function claimedInput(deps: TurnDeps, held: Held, calls: ToolCalls): Promi
 /** A turn that will ask a model, and no other, finds out whom it may ask. */
 async function admitted(deps: TurnDeps, { hold, claimed }: Held): Promise<Admission> {
   const { state } = hold;
-  const waits = claimed.wait_ms > 0 || (state.status === 'paused' && state.resumes_at === null);
+  const resumed = hold.commands.some((command) => command.type === 'resume');
+  const waits = !resumed && (claimed.wait_ms > 0 || (state.status === 'paused' && state.resumes_at === null));
   const answered = state.calls.length > 0 || (state.candidate !== null && !state.turn_open);
   const models = candidates(state);
   const [first] = models;
