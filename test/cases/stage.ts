@@ -88,6 +88,9 @@ export interface LiveRun {
 
 interface Part { readonly script: Script; readonly refusals: number; count: number }
 
+/** All cases share one host: what some of them make of it would keep the others waiting. A case about breakers sets its own. */
+const apart = { TREADLE_BREAKER_VOLUME: '1000000' };
+
 export async function startCases(options: CasesOptions = {}): Promise<Cases> {
   const dir = mkdtempSync(join(tmpdir(), 'treadle-cases-'));
   const ledgerFile = join(dir, 'ledger.jsonl');
@@ -102,7 +105,7 @@ export async function startCases(options: CasesOptions = {}): Promise<Cases> {
   const configFile = join(dir, 'cases.json');
   writeFileSync(configFile, JSON.stringify(config));
   const functions = options.functions === true ? { TREADLE_CONFIG: join(import.meta.dirname, 'functions.config.ts'), CASES_CONFIG: configFile } : {};
-  const starting = startStage({ model: {}, env: { WORKER_CONCURRENCY: '50', ...functions, ...options.env }, config });
+  const starting = startStage({ model: {}, env: { ...apart, WORKER_CONCURRENCY: '50', ...functions, ...options.env }, config });
   const stage = await starting.catch(async (error: unknown) => { await release(); throw error; });
   const roles: { role: Role; expected: boolean; ended: boolean }[] = [];
   const watch = (role: Role): Role => {
