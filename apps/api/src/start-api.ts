@@ -10,8 +10,8 @@ import { createArchiveProbe, LogFollowers, shownWhenArchived, type RunStore } fr
 import { openArchive } from '@treadle/event-archive';
 import { createCanaryStore, createModelFleet, createWorkerRegistry } from '@treadle/fleet';
 import { boardQueues, turnJobs } from '@treadle/queue';
-import { connectRedis, createEventFeed, createRedisClock, createRunStore, describeRedis, inspectRedis, readinessProblems, whenReady } from '@treadle/run-store';
-import { createMetrics, watchEventLoop, type Logger } from '@treadle/telemetry';
+import { connectRedis, createEventFeed, createRedisClock, createRunStore, describeRedis, inspectRedis, readinessProblems, whenReady, type RedisClock } from '@treadle/run-store';
+import { createMetrics, watchEventLoop, type Logger, type Metrics } from '@treadle/telemetry';
 import { uuidv7 } from 'uuidv7';
 import { createKeyTable, loadKeys, type KeyTable } from './auth/keys.ts';
 import { startTrials } from './chains/start-trials.ts';
@@ -77,13 +77,8 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
   const stop = new AbortController();
   const feed = createEventFeed({ connect: () => connectRedis(setup.redisUrl, { role: 'blocking', onError }) }, { prefix: settings.prefix, shards: settings.shards });
   const listening = followers.listen(feed, stop.signal).catch((error: unknown) => { logger.error({ err: error }, 'the event feed has ended'); });
-  const refresh = setInterval(() => { clock.refresh().catch(() => undefined); }, clockEveryMs).unref();
-  const stopWatching = watchEventLoop(metrics);
+  const stopWatching = keepMeasuring({ clock, redis, metrics });
   const backlog = createBacklogGuard(store, { shards: settings.shards, most: settings.archiveBacklog });
-  const roundTrips = setInterval(() => {
-    const startMs = performance.now();
-    redis.ping().then(() => { metrics.redisRoundTrip.observe((performance.now() - startMs) / 1000); }, () => undefined);
-  }, roundTripEveryMs).unref();
   const trials = await startTrials({ canaries: createCanaryStore(redis, { prefix: settings.prefix }), config: setup.config, metrics, logger });
 
   const probe = createArchiveProbe(archive, { monotonicMs: () => performance.now(), onFailure: (error) => { logger.warn({ err: error }, 'the archive takes no writes'); } });
@@ -113,9 +108,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
       await server.close();
       await board.close().catch(() => undefined);
       stop.abort();
-      clearInterval(refresh);
       backlog.stop();
-      clearInterval(roundTrips);
       trials.stop();
       stopWatching();
       await listening;
@@ -128,6 +121,21 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
 const clockEveryMs = 10_000;
 const roundTripEveryMs = 1000;
 const archiveTimeoutMs = 4000;
+
+/** The clock's distance from Redis, the round trip to it and the lag of the event loop, until the function that is returned is called. */
+function keepMeasuring(of: { clock: RedisClock; redis: ReturnType<typeof connectRedis>; metrics: Metrics }): () => void {
+  const refresh = setInterval(() => { of.clock.refresh().catch(() => undefined); }, clockEveryMs).unref();
+  const roundTrips = setInterval(() => {
+    const startMs = performance.now();
+    of.redis.ping().then(() => { of.metrics.redisRoundTrip.observe((performance.now() - startMs) / 1000); }, () => undefined);
+  }, roundTripEveryMs).unref();
+  const stopWatching = watchEventLoop(of.metrics);
+  return () => {
+    clearInterval(refresh);
+    clearInterval(roundTrips);
+    stopWatching();
+  };
+}
 
 async function packageVersion(): Promise<string> {
   const text = await readFile(new URL('../package.json', import.meta.url), 'utf8');

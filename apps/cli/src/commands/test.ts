@@ -17,13 +17,13 @@ export async function testCommand(args: string[]): Promise<number> {
   ensureRedisServer();
   rmSync(results, { recursive: true, force: true });
   mkdirSync(results, { recursive: true });
-  const checks = nx(['run-many', '-t', 'lint', 'typecheck', ...args]);
   // Chaos comes for itself: what kills processes and fills the machine shall disturb no other test.
-  const tests = nx(['run-many', '-t', 'test', '--parallel=1', ...args]);
-  const chaos = nx(['run-many', '-t', 'chaos', '--parallel=1', ...args]);
+  const steps = { 'lint and types': ['lint', 'typecheck'], tests: ['test', '--parallel=1'], chaos: ['chaos', '--parallel=1'] };
+  const broken = Object.entries(steps).filter(([, targets]) => nx(['run-many', '-t', ...targets, ...args]) !== 0).map(([step]) => step);
   const total = addUp();
+  if (broken.length > 0) process.stdout.write(`\nnot green: ${broken.join('; ')} (look for "Failed tasks" above)\n`);
   process.stdout.write(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped\n`);
-  return checks === 0 && tests === 0 && chaos === 0 && total.failed === 0 && total.passed > 0 ? 0 : 1;
+  return broken.length === 0 && total.failed === 0 && total.passed > 0 ? 0 : 1;
 }
 
 function nx(args: string[]): number {
