@@ -5,7 +5,7 @@
  * 1. Every answer that is an error is a problem of the contract (server/answer-errors.ts).
  * 2. Every lookup asks for the owner (runs/find.ts); the owner comes from the key (auth/authenticate.ts).
  * 3. Every call to the store is bounded (store/guarded-store.ts).
- * 4. `close()` takes no new requests, ends event streams cleanly and answers waits, then closes.
+ * 4. `close()` takes no new requests, ends event streams cleanly and answers waits, then closes (server/close-connections.ts).
  */
 import Fastify, { type FastifyReply } from 'fastify';
 import { agentRoutes } from './agents/routes.ts';
@@ -27,6 +27,7 @@ import { transcriptRoutes } from './runs/transcript-routes.ts';
 import { answerClientError, answerErrors, answerExpectation, answerFrameworkError } from './server/answer-errors.ts';
 import { useZod, type ApiInstance, type ZodTypes } from './server/api-types.ts';
 import { sessionRoutes } from './sessions/routes.ts';
+import { closesConnections } from './server/close-connections.ts';
 import { acceptJsonBodies } from './server/json-body.ts';
 import { queueRoutes } from './queues/routes.ts';
 import { workerRoutes } from './workers/routes.ts';
@@ -87,7 +88,7 @@ function contextOf(deps: ApiDeps, options: ApiOptions): ApiContext {
   };
 }
 
-function checkFirst(app: ApiInstance, { streams }: ApiContext): void {
+function checkFirst(app: ApiInstance, { streams, settings }: ApiContext): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-content-type-options', 'nosniff');
     if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
@@ -99,5 +100,10 @@ function checkFirst(app: ApiInstance, { streams }: ApiContext): void {
     if (!streams.closing) return;
     throw new Problem({ status: 503, code: 'unavailable', detail: 'This process is closing; please try again.', headers: { 'retry-after': '1', connection: 'close' } });
   });
-  app.addHook('preClose', async () => streams.close());
+  // What is under way is answered within its budget; a body that is still coming then is not waited for.
+  const closeConnections = closesConnections(app.server, settings.requestBudgetMs + 1000);
+  app.addHook('preClose', async () => {
+    await streams.close();
+    closeConnections();
+  });
 }

@@ -140,3 +140,19 @@ test('the first page says what this is, links to more, and shows nothing of anyb
   expect(answer.headers['content-security-policy']).toContain("default-src 'none'");
   expect(answer.body).not.toContain('run_');
 });
+
+describe('a server that closes', () => {
+  test('does not wait for connections on which nothing was asked, or not to the end', async () => {
+    const own = createTestApi({ options: { requestBudgetMs: 100 } });
+    await own.app.listen({ host: '127.0.0.1', port: 0 });
+    const at = (own.app.server.address() as AddressInfo).port;
+    const sockets = ['', 'GET /healthz HTTP/1.1\r\nHost: x\r\nSlow', `POST /v1/runs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${keysOf.alpha}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"inp`].map((text) => {
+      const socket = connect(at, '127.0.0.1').on('error', () => undefined);
+      if (text !== '') socket.write(text);
+      return new Promise((resolve) => { socket.once('close', resolve); });
+    });
+    while (await new Promise<number>((resolve, reject) => { own.app.server.getConnections((error, count) => { if (error === null) resolve(count); else reject(error); }); }) < 3) await new Promise(setImmediate);
+    await own.close();
+    await Promise.all(sockets);
+  });
+});
