@@ -1,9 +1,10 @@
 /** Events from the first to the last: live over SSE, in S3 in the layout of the contract, readable when Redis has forgotten them. */
 import { connectRedis } from '@treadle/run-store';
 import type { RunEvent } from '@treadle/core';
-import { createClient } from '@treadle/client';
-import { reply, startS3Server, text, toolTurns, type S3Server } from '@treadle/testkit';
+import { createClient, type Run } from '@treadle/client';
+import { reply, startS3Server, text, type S3Server } from '@treadle/testkit';
 import { afterEach, expect, test } from 'vitest';
+import { scaled } from '../chaos/random.ts';
 import { startProcess, startStage, until, type Stage } from './processes.ts';
 
 let stage: Stage | null = null;
@@ -93,41 +94,15 @@ test('C63: what the retention is over for is gone from Redis, and is read from t
   const empty = async (id: string) => until('it has left Redis', async () => (await redis.keys(`*${id}*`)).filter((key) => !key.includes('session')).length === 0 && (await redis.zcard('{treadle:00}:index:default')) === 0);
   await empty(first.id);
   const [baseline, bytes] = [await keys(), await memory()];
-  const runs = await Promise.all(Array.from({ length: 30 }, oneRun));
+  const runs: Run[] = [];
+  while (runs.length < scaled({ small: 30, large: 2000 })) runs.push(...await Promise.all(Array.from({ length: 10 }, oneRun)));
   for (const run of runs) await empty(run.id);
   expect(await keys()).toEqual(baseline);
   for (const name of ['to_archive', 'held', 'due', 'expiring']) expect(await redis.zcard(`{treadle:00}:${name}`)).toBe(0);
-  expect(await memory() - bytes).toBeLessThan(2 * 1024 * 1024);
+  expect(await memory() - bytes).toBeLessThan(scaled({ small: 2, large: 10 }) * 1024 * 1024);
   redis.disconnect();
   for (const run of runs) expect(await stage.client.run(run.id)).toMatchObject({ status: 'completed' });
-}, 120_000);
-
-test('C66: a store that slows down, then fails now and then, costs no run anything, and gets everything once', async () => {
-  s3 = await startS3Server();
-  stage = await startStage({ model: { script: toolTurns({ turns: 3, name: 'test__big', args: () => ({ bytes: 2000 }) }) }, env: s3Env(s3) });
-  const worker = await stage.startWorker();
-  s3.answerOnly(503);
-  const ids = (await Promise.all(Array.from({ length: 40 }, () => stage!.client.createRun({ agent: 'tester', input: 'go' })))).map(({ id }) => id);
-  for (const id of ids) expect(await stage.client.wait(id, 60_000)).toMatchObject({ status: 'completed' });
-  const metric = async (name: string) => Number(new RegExp(`^${name} (.*)$`, 'm').exec(await (await fetch(`${worker.url}/metrics`)).text())?.[1]);
-  await until('the backlog is seen', async () => await metric('treadle_archive_backlog_events') > 100 && await metric('treadle_archive_lag_seconds') > 0);
-  const [before, startMs] = [s3.requests.length, performance.now()];
-  await new Promise((resolve) => { setTimeout(resolve, 8000); });
-  expect(s3.requests.length - before).toBeLessThanOrEqual(Math.ceil((performance.now() - startMs) / 1000));
-  for (const id of ids) expect(await stage.client.run(id)).toMatchObject({ archived_seq: 0 });
-  s3.answerOnly(null);
-  s3.goWrong(4);
-  await until('some are archived', async () => (await Promise.all(ids.map(async (id) => (await stage!.client.run(id))['archived_seq'] !== 0))).filter(Boolean).length > 5, 90_000);
-  s3.goWrong(null);
-  await until('all are archived', async () => (await Promise.all(ids.map(async (id) => { const run = await stage!.client.run(id); return run['archived_seq'] === run.last_seq; }))).every(Boolean), 120_000);
-  await until('the backlog is gone', async () => await metric('treadle_archive_backlog_events') === 0 && await metric('treadle_archive_lag_seconds') === 0);
-  for (const id of ids) {
-    const segments = [...s3.objects].filter(([key]) => key.startsWith(`runs/${id}/events/`)).flatMap(([, bytes]) => Buffer.from(bytes).toString().trimEnd().split('\n').map((line) => (JSON.parse(line) as RunEvent).seq));
-    const { last_seq } = await stage.client.run(id);
-    await until('its segments are one', () => [...s3!.objects.keys()].filter((key) => key.startsWith(`runs/${id}/events/`)).length === 1);
-    expect(new Set(segments)).toEqual(new Set(Array.from({ length: last_seq }, (_, index) => index + 1)));
-  }
-}, 300_000);
+}, scaled({ small: 120_000, large: 1_800_000 }));
 
 test('while the archive is away runs go on, and everything is archived once it is back', async () => {
   s3 = await startS3Server();

@@ -53,9 +53,9 @@ export interface S3Server {
   hang(n: number): void;
   /**
    * From now on one of `every` requests goes wrong: in turn it is answered 500, carried out and not answered (the connection is reset),
-   * or answered 503. Null ends it.
+   * or answered 503; or what `kinds` says, where `late` is carried out and answered after 20 s. Null ends it.
    */
-  goWrong(every: number | null): void;
+  goWrong(every: number | null, kinds?: readonly Trouble[]): void;
   /** From now on every request is answered with this status and changes nothing. Null ends it. */
   answerOnly(status: number | null): void;
   /** Connections that are open now. */
@@ -68,9 +68,15 @@ export interface S3Server {
   stop(): Promise<void>;
 }
 
+/** A request is answered with an error, carried out and not answered, or carried out and answered late. */
+export type Trouble = 500 | 503 | 'reset' | 'late';
+
+const troubles: readonly Trouble[] = [500, 'reset', 503];
+const lateMs = 20_000;
+
 interface Faults {
   fail: number; status: number; drop: number; cut: number; stall: number; hang: number; down: boolean;
-  every: number | null; asked: number; wrong: number; only: number | null;
+  every: number | null; kinds: readonly Trouble[]; asked: number; wrong: number; only: number | null;
 }
 
 const bucket = 'treadle-test';
@@ -83,7 +89,7 @@ const codes: Readonly<Record<number, string>> = {
 export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Server> {
   const objects = new Map<string, Uint8Array>();
   const requests: S3Request[] = [];
-  const faults: Faults = { fail: 0, status: 500, drop: 0, cut: 0, stall: 0, hang: 0, down: false, every: null, asked: 0, wrong: 0, only: null };
+  const faults: Faults = { fail: 0, status: 500, drop: 0, cut: 0, stall: 0, hang: 0, down: false, every: null, kinds: troubles, asked: 0, wrong: 0, only: null };
   const sockets = new Set<Socket>();
 
   const server = createServer((request, response) => {
@@ -107,7 +113,7 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
     cutBody(n) { faults.cut = n; },
     stallBody(n) { faults.stall = n; },
     hang(n) { faults.hang = n; },
-    goWrong(every) { faults.every = every; },
+    goWrong(every, kinds = troubles) { Object.assign(faults, { every, kinds }); },
     answerOnly(status) { faults.only = status; },
     pending: () => faults.fail + faults.drop + faults.cut + faults.stall + faults.hang,
     connections: () => sockets.size,
@@ -146,7 +152,7 @@ async function answer(exchange: Exchange): Promise<void> {
   if (take(faults, 'hang')) return;
   if (exchange.options.latencyMs !== undefined) await new Promise((resolve) => { setTimeout(resolve, exchange.options.latencyMs); });
   const trouble = troubleOf(faults);
-  const status = faults.only ?? (take(faults, 'fail') ? faults.status : trouble === 'reset' ? null : trouble);
+  const status = faults.only ?? (take(faults, 'fail') ? faults.status : typeof trouble === 'number' ? trouble : null);
   if (status !== null) {
     send(response, errorReply(status, codes[status] ?? 'Fault', `<AWSAccessKeyId>${accessKeyOf(headers)}</AWSAccessKeyId>`));
     return;
@@ -154,6 +160,7 @@ async function answer(exchange: Exchange): Promise<void> {
   const reply = name === bucket
     ? serve(exchange, { method, key, headers, query: url.searchParams, bytes: Buffer.concat(chunks) })
     : errorReply(404, 'NoSuchBucket');
+  if (trouble === 'late') await new Promise((resolve) => { setTimeout(resolve, lateMs).unref(); });
   if (trouble === 'reset' || (method === 'PUT' && key !== '' && take(faults, 'drop'))) {
     request.socket.resetAndDestroy();
     return;
@@ -202,12 +209,10 @@ function serve(exchange: Exchange, asked: Asked): S3Reply {
   }
 }
 
-const troubles = [500, 'reset', 503] as const;
-
-function troubleOf(faults: Faults): 500 | 'reset' | 503 | null {
+function troubleOf(faults: Faults): Trouble | null {
   faults.asked++;
   if (faults.every === null || faults.asked % faults.every !== 0) return null;
-  return troubles[faults.wrong++ % troubles.length] ?? null;
+  return faults.kinds[faults.wrong++ % faults.kinds.length] ?? null;
 }
 
 function take(faults: Faults, fault: 'fail' | 'drop' | 'cut' | 'stall' | 'hang'): boolean {
