@@ -21,7 +21,8 @@ interface Fault {
   readonly end: (stage: ChaosStage) => Promise<void> | void;
 }
 
-const long = scaled({ small: 5000, large: 60_000 });
+/** The large size plays each fault twenty times, the first time for as long as an operator may need to notice. */
+const plays = Array.from({ length: scaled({ small: 1, large: 20 }) }, (_, round) => faultsOf(round === 0 ? scaled : ({ small }) => small).map((fault) => ({ ...fault, round }))).flat();
 
 async function admin(stage: ChaosStage, ...command: readonly string[]): Promise<void> {
   const redis = connectRedis(stage.redis.url, { role: 'command' });
@@ -44,31 +45,34 @@ async function snapshotsFail(stage: ChaosStage, fail: boolean): Promise<void> {
   redis.disconnect();
 }
 
-const faults: readonly Fault[] = [
-  { name: 'is killed and started again', seen: true, lastsMs: scaled({ small: 3000, large: 10_000 }), begin: (stage) => stage.redis.kill(), end: (stage) => stage.redis.restart() },
-  {
-    name: 'loses all its clients, again and again', seen: false, lastsMs: 0,
-    begin: async (stage) => {
-      for (let round = 0; round < 5; round++) {
-        await admin(stage, 'CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-        await sleep(200);
-      }
+function faultsOf(sized: typeof scaled): readonly Fault[] {
+  const long = sized({ small: 5000, large: 60_000 });
+  return [
+    { name: 'is killed and started again', seen: true, lastsMs: sized({ small: 3000, large: 10_000 }), begin: (stage) => stage.redis.kill(), end: (stage) => stage.redis.restart() },
+    {
+      name: 'loses all its clients, again and again', seen: false, lastsMs: 0,
+      begin: async (stage) => {
+        for (let round = 0; round < 5; round++) {
+          await admin(stage, 'CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+          await sleep(200);
+        }
+      },
+      end: () => undefined,
     },
-    end: () => undefined,
-  },
-  { name: 'is behind dropped packets', seen: true, lastsMs: long, begin: (stage) => { stage.redisProxy.drop(); }, end: (stage) => { stage.redisProxy.pass(); } },
-  { name: 'stands still', seen: true, lastsMs: long, begin: (stage) => { stage.redisProxy.freeze(); }, end: (stage) => { stage.redisProxy.pass(); } },
-  { name: 'is forgotten by the network: connections are silent for ever', seen: false, lastsMs: 0, begin: (stage) => { stage.redisProxy.forget(); }, end: () => undefined },
-  { name: 'answers half a second late', seen: false, lastsMs: scaled({ small: 4000, large: 30_000 }), begin: (stage) => { stage.redisProxy.delay(500); }, end: (stage) => { stage.redisProxy.delay(0); } },
-  {
-    name: 'is a replica for a while, and refuses writes', seen: false, lastsMs: scaled({ small: 2000, large: 5000 }),
-    begin: (stage) => admin(stage, 'REPLICAOF', '127.0.0.1', '1'), end: (stage) => admin(stage, 'REPLICAOF', 'NO', 'ONE'),
-  },
-  {
-    name: 'cannot take its snapshots, and refuses writes for that', seen: false, lastsMs: scaled({ small: 2000, large: 5000 }),
-    begin: (stage) => snapshotsFail(stage, true), end: (stage) => snapshotsFail(stage, false),
-  },
-];
+    { name: 'is behind dropped packets', seen: true, lastsMs: long, begin: (stage) => { stage.redisProxy.drop(); }, end: (stage) => { stage.redisProxy.pass(); } },
+    { name: 'stands still', seen: true, lastsMs: long, begin: (stage) => { stage.redisProxy.freeze(); }, end: (stage) => { stage.redisProxy.pass(); } },
+    { name: 'is forgotten by the network: connections are silent for ever', seen: false, lastsMs: 0, begin: (stage) => { stage.redisProxy.forget(); }, end: () => undefined },
+    { name: 'answers half a second late', seen: false, lastsMs: sized({ small: 4000, large: 30_000 }), begin: (stage) => { stage.redisProxy.delay(500); }, end: (stage) => { stage.redisProxy.delay(0); } },
+    {
+      name: 'is a replica for a while, and refuses writes', seen: false, lastsMs: sized({ small: 2000, large: 5000 }),
+      begin: (stage) => admin(stage, 'REPLICAOF', '127.0.0.1', '1'), end: (stage) => admin(stage, 'REPLICAOF', 'NO', 'ONE'),
+    },
+    {
+      name: 'cannot take its snapshots, and refuses writes for that', seen: false, lastsMs: sized({ small: 2000, large: 5000 }),
+      begin: (stage) => snapshotsFail(stage, true), end: (stage) => snapshotsFail(stage, false),
+    },
+  ];
+}
 
 let stage: ChaosStage | null = null;
 afterEach(async () => {
@@ -76,12 +80,12 @@ afterEach(async () => {
   stage = null;
 });
 
-test.each(faults)('C60: Redis $name', async ({ name, seen, begin, lastsMs, end }) => {
-  const random = randomFrom(chosenSeed(`redis ${name}`));
+test.each(plays)('C60: Redis $name', async ({ round, name, seen, begin, lastsMs, end }) => {
+  const random = randomFrom(chosenSeed(`redis ${name}${round === 0 ? '' : `, round ${round + 1}`}`));
   const here = stage = await startChaos();
   await here.workers.start(2);
   const keys = (count: number, label: string): string[] => Array.from({ length: count }, (_, index) => `${label}-${index}`);
-  const first = await postRuns(here, keys(scaled({ small: 12, large: 100 }), 'run'));
+  const first = await postRuns(here, keys(round === 0 ? scaled({ small: 12, large: 100 }) : 12, 'run'));
   const pids = [...here.workers.roles, ...here.api.roles].map((role) => role.pid);
   const readers = readAll(here, first.map(({ id }) => id), random);
   await until('runs are under way', () => here.model.requests.length > 10);
