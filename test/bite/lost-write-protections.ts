@@ -66,4 +66,16 @@ export const lostWriteProtections: readonly Protection[] = [
     edits: [{ file: 'apps/api/src/runs/create.ts', find: '  if (why !== null) throw unavailable(why);\n', replace: '' }],
     tests: [{ file: 'apps/api/src/runs/backlog.test.ts' }],
   },
+  {
+    name: 'release-elsewhere',
+    without: 'a run is done by a worker that lacks what it needs, although another has it',
+    edits: [{ file: 'libs/engine/src/execute-turn.ts', find: '  if (why === null) return false;\n', replace: '  if (why !== undefined) return false;\n' }],
+    tests: [{ file: 'test/engine/elsewhere.test.ts', named: 'waits, with its commands, for the worker that has what it needs' }],
+  },
+  {
+    name: 'deaths-kept',
+    without: 'leaving a run to another worker clears it of the deaths of its workers',
+    edits: [{ file: 'libs/engine/src/execute-turn.ts', find: '  hold.tookOver = true;\n', replace: '' }],
+    tests: [{ file: 'test/engine/elsewhere.test.ts', named: 'clears no run of the deaths of its workers' }],
+  },
 ];

@@ -3,7 +3,7 @@
  *
  * Owns: the counts of jobs taken in the last minute. States: running → draining → left.
  */
-import type { JobConsumer, WorkerRegistry, WorkerReport } from '@treadle/engine';
+import type { JobConsumer, SeenWorker, WorkerRegistry, WorkerReport } from '@treadle/engine';
 import type { Metrics } from '@treadle/telemetry';
 
 /** Over which a pace is measured. */
@@ -21,12 +21,14 @@ export interface PresenceDeps {
   readonly registry: WorkerRegistry;
   readonly consumer: Pick<JobConsumer, 'load'>;
   readonly metrics: Metrics;
-  readonly report: Pick<WorkerReport, 'name' | 'version' | 'concurrency' | 'started_at_ms'>;
+  readonly report: Pick<WorkerReport, 'name' | 'version' | 'agent_versions' | 'concurrency' | 'started_at_ms'>;
+  /** Told of all workers at each beat. */
+  readonly onHeard?: (workers: readonly SeenWorker[]) => void;
   /** Default the process's monotonic clock. */
   readonly monotonicMs?: () => number;
 }
 
-export function createPresence({ registry, consumer, metrics, report, monotonicMs = () => performance.now() }: PresenceDeps): Presence {
+export function createPresence({ registry, consumer, metrics, report, onHeard, monotonicMs = () => performance.now() }: PresenceDeps): Presence {
   const counts: { readonly atMs: number; readonly taken: readonly number[] }[] = [];
   let state: WorkerReport['state'] = 'running';
   let paces: readonly number[] = [];
@@ -50,6 +52,7 @@ export function createPresence({ registry, consumer, metrics, report, monotonicM
       metrics.turnsInFlight.set(turns_in_flight);
       const taken_per_s = ownPace(load.map(({ taken }) => taken));
       const all = await registry.beat({ ...report, state, turns_in_flight, taken_per_s });
+      onHeard?.(all);
       paces = taken_per_s.map((_, shard) => all.reduce((sum, worker) => sum + (worker.taken_per_s[shard] ?? 0), 0));
     },
     pace: (shard) => paces[shard] ?? 0,

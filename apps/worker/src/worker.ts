@@ -23,6 +23,7 @@ import { createToolRunner, type OpenToolRunner } from '@treadle/tools';
 import { uuidv7 } from 'uuidv7';
 import { createAudits, type Audits } from './audits.ts';
 import { breakerGauge, onTransition } from './breakers.ts';
+import { createElsewhere, type Elsewhere } from './elsewhere.ts';
 import { addGauges, countDelivery } from './gauges.ts';
 import { measuredModels, measuredStore, measuredTools, measuredTurn } from './measured.ts';
 import { createPresence, type Presence } from './presence.ts';
@@ -91,9 +92,11 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const archiving: ArchiveDeps = { store, archive, options: archiveOptions(settings), observe: (outcome) => { metrics.archiveSegments.inc({ outcome }); } };
   const audits = createAudits({ archive, metrics, logger });
   const trials = createTrials({ canaries: createCanaryStore(redis, { prefix: settings.prefix }), config: setup.config, metrics, logger });
-  const deps = turnDeps(setup, { store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving, audits, arms: trials.arms });
-  // What is benched or open is known before the first run asks.
-  await models.exchange();
+  const registry = createWorkerRegistry(redis, { prefix: settings.prefix });
+  const elsewhere = createElsewhere(setup.config, { name: setup.name, waitMs: settings.releaseWaitMs, monotonicMs: () => performance.now() });
+  const deps = turnDeps(setup, { elsewhere, store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving, audits, arms: trials.arms });
+  // What is benched or open, and who has what, is known before the first run asks.
+  await Promise.all([models.exchange(), registry.list().then((workers) => { elsewhere.heard(workers); }, () => undefined)]);
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
     concurrency: settings.workerConcurrency, leaseMs: settings.leaseMs, onError: seldom((error) => { logger.warn({ err: error }, 'queue'); }),
     onTaken: (waitedMs) => { metrics.queueWait.observe(waitedMs / 1000); },
@@ -101,7 +104,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   });
   const ticks = createTicks((name, error) => { logger.warn({ err: error, duty: name }, 'a duty failed; it is tried again'); });
   addDuties(ticks, { settings, store, held, clock, archiving, metrics, models });
-  const presence = createPresence({ registry: createWorkerRegistry(redis, { prefix: settings.prefix }), consumer, metrics, report: { name: setup.name, version: await packageVersion(), concurrency: settings.workerConcurrency, started_at_ms: clock.nowMs() } });
+  const presence = createPresence({ registry, consumer, metrics, onHeard: (workers) => { elsewhere.heard(workers); }, report: { name: setup.name, version: await packageVersion(), agent_versions: elsewhere.versions, concurrency: settings.workerConcurrency, started_at_ms: clock.nowMs() } });
   // Seen from the first moment; a Redis that is away now is told at the next.
   await presence.beat().catch(() => undefined);
   addGauges(ticks, { settings, store, clock, metrics, redis, presence });
@@ -126,7 +129,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   };
 }
 
-interface Parts extends WorkerPorts { readonly clock: RedisClock; readonly held: HeldRuns; readonly metrics: Metrics; readonly archiving: ArchiveDeps; readonly audits: Audits; readonly arms: Arms }
+interface Parts extends WorkerPorts { readonly clock: RedisClock; readonly held: HeldRuns; readonly metrics: Metrics; readonly archiving: ArchiveDeps; readonly audits: Audits; readonly arms: Arms; readonly elsewhere: Elsewhere }
 
 function connectionsOf(config: LoadedConfig) {
   return Object.fromEntries(Object.entries(modelConnections(config)).map(([name, connection]) => [name, { ...connection, total_timeout_ms: maxModelCallMs }]));
@@ -140,6 +143,7 @@ function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
       onSkipped: (skipped) => { setup.logger.warn(skipped, 'a stop hook was skipped'); },
     }),
     children: createChildRuns({ store: parts.store, archive: parts.archive, clock: parts.clock, random, arms: parts.arms, shards: setup.settings.shards, agent: (name) => agentOf(setup.config, name) }),
+    elsewhere: (state) => parts.elsewhere.of(state), onNotHere: (run_id, why) => { setup.logger.info({ run_id, why }, 'a run is left to another worker'); },
     ...showing(setup, parts), history: (run_id) => transcriptOf(parts, run_id),
     limits: { poison: setup.poisonLimit, nudges: 5 }, onOtherStore: (run_id, found) => { logOtherStore(setup.logger, run_id, found); },
     onAborted: (model, state) => { observeAborted(parts.metrics, { chain: state.spec?.chain.name ?? '', model }); },

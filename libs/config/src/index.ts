@@ -9,6 +9,7 @@ export { defineConfig } from './define-config.ts';
 export { defineTool, type FunctionTool, type JsonToolOptions, type ToolContext, type ZodToolOptions } from './define-tool.ts';
 export { environmentSecrets, readEnvironment, type EnvironmentOutcome, type EnvironmentProblem, type Settings } from './environment/read.ts';
 export { environmentTable, passedOnPrefix, type Variable } from './environment/table.ts';
+export { lackingOf } from './lacking.ts';
 export { checkConfig, loadConfig, type ConfigOutcome, type LoadedConfig, type LoadOptions } from './load.ts';
 export type { ConfigProblem } from './problem.ts';
 export type { CheckAnswer, CheckFunction, DecideFunction, HookAnswer } from './schema/answers.ts';

@@ -81,6 +81,11 @@ export function stateChanges(before: RunState, after: RunState): StateChanges {
   return { fields, generation: now.generation, replaces, messages: fresh.map((message) => JSON.stringify(message)) };
 }
 
+/** Whether a newer version has written the run, in a way that this one cannot go on with. Fields that are only new to it are kept as they are. */
+export function isNewer(initial: RunState, stored: { readonly fields: Readonly<Record<string, string>> }): boolean {
+  return Number(stored.fields['fold_version'] ?? 1) > initial.fold_version;
+}
+
 /** The state that was stored. Fields that a newer fold added take their initial value from `initial`. */
 export function restoreState(initial: RunState, stored: {
   fields: Readonly<Record<string, string>>; last_seq: number; last_ts: number; epoch: number; generation: number; messages: readonly string[];

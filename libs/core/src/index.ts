@@ -3,7 +3,7 @@ export type { AgentSpec, BuiltinTool, CanaryArm, CanaryPin, ChainSpec, EffectCla
 export { builtinTools } from './agent-spec.ts';
 export { canonicalJson } from './canonical-json.ts';
 export { awaitsAnswer, childOf, endOf, isSpawn, tellings, type Telling } from './children.ts';
-export { decodeEvent, encodeEvent, restoreState, stamp, stateChanges, type StateChanges, type StateFields } from './codec.ts';
+export { decodeEvent, encodeEvent, isNewer, restoreState, stamp, stateChanges, type StateChanges, type StateFields } from './codec.ts';
 export { wishesOf, type ChildEnded, type Command, type CommandType, type OutcomeCommand, type Wishes } from './command.ts';
 export { actionPrompt, parseAction, type Action } from './action.ts';
 export { compactionLevels } from './compaction.ts';

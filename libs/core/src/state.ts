@@ -52,8 +52,8 @@ export interface Partial_ {
 }
 
 export interface RunState {
-  /** Raised when the same events fold to something else; see `codec.ts`. */
-  readonly fold_version: 1;
+  /** Raised when an older fold could not go on with what this one makes. Whoever raises it stores it with every run; see `isNewer`. */
+  readonly fold_version: number;
   readonly last_seq: number;
   readonly last_ts: number;
   readonly epoch: number;

@@ -7,7 +7,7 @@
  * E4  Any delivery at any time is harmless and makes progress: what is there is read from the claim, never remembered.
  * E5  Nothing here sleeps to wait: a wait is a commit that ends the delivery.
  */
-import { answerIn, answerOf, asked, assertNever, candidates, decide, estimateTokens, initialState, interpreted, isSpawn, noJudgement, restoreState, specOf, toolUses, turnTimeoutOf, type Decision, type Judgement, type Message, type OfferedChild, type ReplyCall, type RunState, type ToolCallsSettled, type TurnClaimed, type TurnInput } from '@treadle/core';
+import { answerIn, answerOf, asked, assertNever, candidates, decide, estimateTokens, initialState, interpreted, isNewer, isSpawn, noJudgement, restoreState, specOf, toolUses, turnTimeoutOf, type Decision, type Judgement, type Message, type OfferedChild, type ReplyCall, type RunState, type ToolCallsSettled, type TurnClaimed, type TurnInput } from '@treadle/core';
 import { putOffUntilArchived, type ArchiveFirst } from './archive-first.ts';
 import { callModel, modelsTold, summarise } from './call-model.ts';
 import { lookInto, type StoreFound } from './changed-store.ts';
@@ -31,6 +31,10 @@ export interface TurnDeps extends HoldDeps {
   readonly archive: Pick<Archive, 'putBlob' | 'getBlob' | 'events'>;
   /** Told what came of looking into a store that is another than a run was written by. */
   readonly onOtherStore?: (run_id: string, found: StoreFound) => void;
+  /** What of a run is not here, where a worker that has it is about: the run is left to that one. Null: it goes on here. */
+  readonly elsewhere?: (state: RunState) => readonly string[] | null;
+  /** Told why a run was put off for another worker. */
+  readonly onNotHere?: (run_id: string, why: readonly string[]) => void;
   /** Without it no sub-agent can be started here. */
   readonly children?: ChildRuns;
   readonly increments: Pick<IncrementWriter, 'open'>;
@@ -69,6 +73,7 @@ export async function executeTurn(deps: TurnDeps, job: { readonly run_id: string
   let timer: TurnTimer | null = null;
   try {
     if (lease.aborted) onLease();
+    if (await leftToAnother(deps, hold)) return 'done';
     await quarantined(deps, hold);
     timer = new TurnTimer(deps, hold.hold);
     return await loop(deps, hold, timer);
@@ -87,6 +92,24 @@ export async function executeTurn(deps: TurnDeps, job: { readonly run_id: string
     hold.hold.abort('done');
   }
 }
+
+/**
+ * A run that is not for this worker: a newer one has written it, or another has what it needs. It waits for a moment in the store, by the
+ * store's clock, and with all its commands: the pump gives it to whoever comes first, and no slot is held.
+ */
+async function leftToAnother(deps: TurnDeps, { hold, claimed }: Held): Promise<boolean> {
+  const newer = claimed.stored !== null && isNewer(initialState, claimed.stored);
+  // One that a command has woken early has a wait of its own, which another would take the place of.
+  const why = newer ? ['a newer version has written it'] : claimed.wait_ms === 0 && claimed.other_store === null ? deps.elsewhere?.(hold.state) ?? null : null;
+  if (why === null) return false;
+  deps.onNotHere?.(hold.claim.run_id, why);
+  // It proves nothing about a run whose workers died.
+  hold.tookOver = true;
+  await hold.putOff(Math.round(notHereMs * (1 + deps.random.jitter())), { past_commands: true });
+  return true;
+}
+
+const notHereMs = 300;
 
 /** A run on its last chance is tried while no other run here can be blamed. A limit of one would make every run such a one. */
 async function quarantined(deps: TurnDeps, { hold, claimed }: Held): Promise<void> {

@@ -9,6 +9,8 @@ export interface WorkerReport {
   /** As in events. */
   readonly name: string;
   readonly version: string;
+  /** Of the agents of its configuration. Absent: an older worker, which says nothing of them. */
+  readonly agent_versions?: readonly string[];
   readonly state: 'running' | 'draining';
   /** Jobs at once, at most, and now. */
   readonly concurrency: number;

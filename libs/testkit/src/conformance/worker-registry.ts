@@ -9,7 +9,7 @@ export interface WorkerRegistryUnderTest {
 }
 
 const report = (name: string, turns_in_flight = 0): WorkerReport => ({
-  name, version: '1.2.3', state: 'running', concurrency: 50, turns_in_flight, taken_per_s: [0.5], started_at_ms: 1_700_000_000_000,
+  name, version: '1.2.3', agent_versions: ['sha256:1'], state: 'running', concurrency: 50, turns_in_flight, taken_per_s: [0.5], started_at_ms: 1_700_000_000_000,
 });
 
 export function workerRegistryConformance(name: string, factory: () => WorkerRegistryUnderTest | Promise<WorkerRegistryUnderTest>): void {
