@@ -54,4 +54,10 @@ export const boundaryProtections: readonly Protection[] = [
     edits: [{ file: 'libs/core/src/decide-replied.ts', find: 'const certain = estimated_tokens - imageTokens(state, model);', replace: 'const certain = estimated_tokens - 0 * imageTokens(state, model);' }],
     tests: [{ file: 'libs/core/src/images.test.ts', named: 'prove nothing about a count' }],
   },
+  {
+    name: 'pinned-definition',
+    without: 'a tool that its server describes otherwise is shown so in the middle of a run',
+    edits: [{ file: 'libs/tools/src/catalogue/changes.ts', find: 'tools: [...pinned.filter(({ name }) => !gone.includes(name)), ...fresh]', replace: 'tools: [...offered]' }],
+    tests: [{ file: 'libs/tools/src/catalogue/changes.test.ts', named: 'one is described otherwise, and stays as it was' }],
+  },
 ];

@@ -80,7 +80,7 @@ function takeOver(state: RunState, input: TurnClaimed): Decision {
 function newTurn(state: RunState, input: TurnClaimed): Decision {
   const due = limitDue(state);
   if (due !== null) return endRun(state, due, { elapsed_s: 0, turn_open: false });
-  return ask(state, [...history(state, input), ...pinning(input), { type: 'turn_start', attempt: 1, worker: input.worker }], input);
+  return ask(state, [...history(state, input), ...pinning(input), ...changed(state, input), { type: 'turn_start', attempt: 1, worker: input.worker }], input);
 }
 
 /** Where the model's rates have no room yet the run waits, and no turn begins. */
@@ -94,6 +94,14 @@ function history(state: RunState, input: TurnClaimed): EventBody[] {
   if (input.history === null || state.turn_number > 0 || state.history_from !== null) return [];
   const { from_run_id, messages } = input.history;
   return [{ type: 'session_history', from_run_id, generation: state.transcript.generation + 1, messages: boundedHistory(messages) }];
+}
+
+/** A server that changes without end is not followed for ever. */
+const mostToolChanges = 50;
+
+function changed({ tool_news }: RunState, { tool_changes }: TurnClaimed): EventBody[] {
+  if (tool_changes === undefined || tool_changes === null || (tool_news?.changes ?? 0) >= mostToolChanges) return [];
+  return [{ type: 'tools_changed', problems: [], done: 'changed', ...tool_changes }];
 }
 
 function pinning(input: TurnClaimed): EventBody[] {

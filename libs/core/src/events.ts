@@ -160,7 +160,18 @@ export interface MaxIterations {
   readonly usage?: Usage;
 }
 
-export interface ToolsChanged { readonly type: 'tools_changed'; readonly tools: readonly ToolDefinition[]; readonly problems: readonly string[]; readonly done: 'pinned' }
+export interface ToolsChanged {
+  readonly type: 'tools_changed';
+  /** All that the run has from now on. */
+  readonly tools: readonly ToolDefinition[];
+  readonly problems: readonly string[];
+  /** `pinned`: at the first claim. `changed`: a server has another list now. */
+  readonly done: 'pinned' | 'changed';
+  /** Those that are there no longer. */
+  readonly gone?: readonly string[];
+  /** Those that are described otherwise now, with the hash of that: the run keeps what it has. */
+  readonly kept?: readonly { readonly name: string; readonly hash: string }[];
+}
 
 export interface ErrorEvent {
   readonly type: 'error';

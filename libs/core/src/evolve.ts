@@ -7,7 +7,7 @@
  * Increments (`assistant_text`, not final) change nothing but `last_seq`, `last_ts` and `epoch`.
  */
 import { assertNever, InvariantBroken } from './assert-never.ts';
-import type { ChildRunEvent, ErrorEvent, HookSpoke, RunCreated, RunEvent, RunUpdated, SessionHistory, StateChange, TurnEnd, ValidationFailed } from './events.ts';
+import type { ChildRunEvent, ErrorEvent, HookSpoke, RunCreated, RunEvent, RunUpdated, SessionHistory, StateChange, ToolsChanged, TurnEnd, ValidationFailed } from './events.ts';
 import { called, replied, settled } from './evolve-reply.ts';
 import { errorFingerprint } from './fingerprint.ts';
 import { isEnded, mayMove, type PauseReason } from './stop-reason.ts';
@@ -48,7 +48,7 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
     case 'max_iterations': return {
       partial: { iterations: event.iterations, last_action_summary: event.last_action_summary, state: event.state, summary: event.summary },
       usage: event.usage === undefined ? state.usage : addUsage(state.usage, event.usage) };
-    case 'tools_changed': return { tools: event.tools };
+    case 'tools_changed': return { tools: event.tools, ...toolNews(state, event) };
     case 'error': return failed(state, event);
     case 'validation_error': return invalid(state, event);
     case 'stop_hook': return hookSpoke(state, event);
@@ -66,6 +66,13 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
     case 'run_end': return { ended_at: event.ts };
     default: return assertNever(event);
   }
+}
+
+/** Absent where nothing has changed since the tools were pinned. */
+function toolNews({ tool_news }: RunState, { done, tools, gone = [], kept = [] }: ToolsChanged): Pick<RunState, 'tool_news'> {
+  if (done === 'pinned') return {};
+  const missing = [...tool_news?.gone ?? [], ...gone].filter((name) => !tools.some((tool) => tool.name === name));
+  return { tool_news: { changes: (tool_news?.changes ?? 0) + 1, gone: [...new Set(missing)], kept: { ...tool_news?.kept, ...Object.fromEntries(kept.map(({ name, hash }) => [name, hash])) } } };
 }
 
 function created(event: RunCreated & { run_id: string; ts: number }): Partial<RunState> {

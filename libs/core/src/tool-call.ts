@@ -17,7 +17,7 @@ export function toolUses(state: RunState, calls: readonly ReplyCall[]): (EventBo
   return calls.map((call, index) => {
     const tool = tools.find((each) => each.wire_name === call.name || each.name === call.name);
     const oversized = tooLarge(call.input);
-    const invalid = tool === undefined ? unknownTool(call.name, tools) : oversized ?? call.problem;
+    const invalid = tool === undefined ? missingTool(call.name, state) : oversized ?? call.problem;
     const tool_use_id = identify(call.provider_id, `call_t${state.turn_number}_${index}`, used);
     return {
       type: 'tool_use', tool_name: tool?.name ?? call.name.toWellFormed().slice(0, 200).toWellFormed(),
@@ -46,9 +46,12 @@ function usedIds(state: RunState): Set<string> {
   return used;
 }
 
-function unknownTool(name: string, tools: readonly ToolDefinition[]): string {
+function missingTool(name: string, { tools: offered, tool_news }: RunState): string {
+  const tools = offered ?? [];
+  const gone = tool_news?.gone.some((each) => each === name || each.replaceAll('/', '__') === name) === true;
   const names = tools.map((tool) => tool.wire_name).join(', ');
-  return `There is no tool named "${name.toWellFormed().slice(0, 100).toWellFormed()}". Available: ${names === '' ? 'none' : names}.`;
+  const said = name.toWellFormed().slice(0, 100).toWellFormed();
+  return `${gone ? `The tool "${said}" is no longer available.` : `There is no tool named "${said}".`} Available: ${names === '' ? 'none' : names}.`;
 }
 
 /** Bytes of JSON that the arguments of one call may have, and how deep they may be nested. */

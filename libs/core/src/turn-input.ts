@@ -5,7 +5,7 @@ import type { HookDecision, ModelSpec, ToolDefinition } from './agent-spec.ts';
 import type { Action } from './action.ts';
 import type { ChildEnded, Command } from './command.ts';
 import type { ErrorType } from './error-type.ts';
-import type { CompactionSite, EventBody, UnusualOutcome } from './events.ts';
+import type { CompactionSite, EventBody, ToolsChanged, UnusualOutcome } from './events.ts';
 import type { Limits } from './limits.ts';
 import type { Attachment, Message } from './message.ts';
 import type { DroppableFeature } from './request.ts';
@@ -121,6 +121,8 @@ export interface TurnClaimed extends ModelsTold {
   /** Until the rates of the model that is asked next have room for it, ms; 0 = now. */
   readonly room_ms: number;
   /** What could not be asked for tools. */
+  /** What has become of the pinned tools; absent or null: nothing. */
+  readonly tool_changes?: Pick<ToolsChanged, 'tools' | 'gone' | 'kept'> | null;
   readonly tool_problems: readonly string[];
   /** Why there is nothing to go on from: the store has lost writes, and the archive tells another history. */
   readonly lost?: string;

@@ -19,7 +19,7 @@ import type { AnswerJudge } from './ports/answer-judge.ts';
 import type { Archive } from './ports/archive.ts';
 import type { Admission, ModelGateway, Permit } from './ports/model-gateway.ts';
 import { StoreAway, type Claimed } from './ports/run-store.ts';
-import type { ToolRunner } from './ports/tool-runner.ts';
+import type { ToolChanges, ToolRunner } from './ports/tool-runner.ts';
 import { ToolCalls } from './settle-tool-calls.ts';
 
 export interface TurnDeps extends HoldDeps {
@@ -198,14 +198,21 @@ async function claimedInput(deps: TurnDeps, held: Held, calls: ToolCalls): Promi
   const { hold, claimed } = held;
   const pinned = hold.state.tools !== null || specOf(hold.state).tools.length === 0;
   const catalogue = pinned ? null : await deps.tools.catalogue(specOf(hold.state));
+  const changes = pinned ? await toolChanges(deps, hold) : null;
   const from = hold.state.turn_number === 0 && hold.state.history_from === null ? claimed.session_last : null;
   const { unavailable, room_ms, permit } = await admitted(deps, held);
   held.permit = permit;
   return {
     type: 'turn_claimed', ...modelsTold(deps, hold), unavailable, room_ms, worker: deps.worker, history: from === null ? null : { from_run_id: from, messages: await deps.history(from) }, deliveries: claimed.deliveries, poison_limit: deps.limits.poison, nudges: claimed.nudges,
     nudge_limit: deps.limits.nudges, wait_ms: claimed.wait_ms, begun: calls.begunEarlier(),
-    judgement: hold.state.candidate === null ? noJudgement : judge(deps, hold.state, answerIn(hold.state, hold.state.candidate)), tools: catalogue?.tools ?? null, tool_problems: catalogue?.problems ?? [], commands: [],
+    judgement: hold.state.candidate === null ? noJudgement : judge(deps, hold.state, answerIn(hold.state, hold.state.candidate)), tools: catalogue?.tools ?? null, tool_problems: catalogue?.problems ?? [], tool_changes: changes, commands: [],
   };
+}
+
+/** Looked for at the beginning of a turn alone: what the model was shown stays until its calls are done. */
+async function toolChanges(deps: TurnDeps, { state }: RunHold): Promise<ToolChanges | null> {
+  if (state.turn_open || state.tools === null) return null;
+  return await deps.tools.changes?.(specOf(state), state.tools, state.tool_news?.kept ?? {}) ?? null;
 }
 
 /** A turn that will ask a model, and no other, finds out whom it may ask. */

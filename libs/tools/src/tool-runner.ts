@@ -5,6 +5,7 @@ import { createSchemaStore } from './arguments/schema-store.ts';
 import { outsideRoots } from './call/roots.ts';
 import { runCall } from './call/run-call.ts';
 import { buildCatalogue } from './catalogue/build.ts';
+import { toolChanges } from './catalogue/changes.ts';
 import { policyFor } from './catalogue/policy.ts';
 import { createMask } from './content/mask.ts';
 import { createKinds } from './kinds/registry.ts';
@@ -31,6 +32,12 @@ export function createToolRunner(sources: ToolSources, options: ToolRunnerOption
       const offers = await Promise.all(kinds.all.map((kind) => kind.offered(spec.tools, spec)));
       const { tools, problems } = buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas });
       return { tools, problems: problems.map(mask.text) };
+    },
+    async changes(spec, pinned, kept) {
+      const { offers, heard } = await kinds.mcp.heard(spec.tools);
+      if (heard.length === 0) return null;
+      const { tools } = buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas });
+      return toolChanges({ pinned, offered: tools, heard, kept });
     },
     check: (tool, input) => checkArguments(schemas, tool, input),
     run: async (run) => {

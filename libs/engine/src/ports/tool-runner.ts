@@ -42,9 +42,21 @@ export interface ToolCatalogue {
   readonly problems: readonly string[];
 }
 
+/** What has become of a run's tools since they were pinned. */
+export interface ToolChanges {
+  /** All of them as they are from now on. */
+  readonly tools: readonly ToolDefinition[];
+  /** Those that are there no longer. */
+  readonly gone: readonly string[];
+  /** Those that their source describes otherwise now, with the hash of that; the run keeps what it has. */
+  readonly kept: readonly { readonly name: string; readonly hash: string }[];
+}
+
 export interface ToolRunner {
   /** What the agent may use now, by its patterns, in a stable order. */
   catalogue(spec: AgentSpec): Promise<ToolCatalogue>;
+  /** Null where nothing has changed, as far as the servers say that are connected here: none is connected for this. Never rejects. */
+  changes?(spec: AgentSpec, pinned: readonly ToolDefinition[], kept: Readonly<Record<string, string>>): Promise<ToolChanges | null>;
   /** Why these arguments do not fit the definition's schema, for the model to read; null when they do. */
   check(tool: ToolDefinition, input: Readonly<Record<string, unknown>>): string | null;
   run(run: ToolRun): Promise<ToolRunResult>;

@@ -12,6 +12,8 @@ import type { McpServerSource } from '../sources.ts';
 export type ServerProbe = { readonly type: 'ok'; readonly tools: number } | { readonly type: 'unusable'; readonly problem: string };
 
 export interface McpKind extends ToolKind {
+  /** What those servers offer that are connected now, and `server/` of each; one that does not answer is left out. */
+  heard(patterns: readonly string[]): Promise<{ readonly offers: readonly Offer[]; readonly heard: readonly string[] }>;
   /** Starts the server where it is not running, and asks for its tools. */
   probe(server: string): Promise<ServerProbe>;
 }
@@ -28,6 +30,12 @@ export function createMcpKind(sources: Readonly<Record<string, McpServerSource>>
     async offered(patterns) {
       const asked = [...servers].filter(([name]) => patterns.some((pattern) => mayMatchBeginning(pattern, `${name}/`)));
       return joined(await Promise.all(asked.map(([name, server]) => offerOf(name, server))));
+    },
+    async heard(patterns) {
+      const asked = [...servers].filter(([name, { connection }]) => connection.connected && patterns.some((pattern) => mayMatchBeginning(pattern, `${name}/`)));
+      const answers = await Promise.all(asked.map(async ([name, server]) => ({ name, offer: await offerOf(name, server) })));
+      const there = answers.filter(({ offer }) => offer.missing.length === 0);
+      return { offers: there.map(({ offer }) => offer), heard: there.map(({ name }) => `${name}/`) };
     },
     async call(run, window) {
       const server = servers.get(serverOf(run.tool.name));
@@ -60,11 +68,19 @@ export function createMcpKind(sources: Readonly<Record<string, McpServerSource>>
   };
 }
 
+/** A list is read once; each turn looks at it. */
+const offersOfLists = new WeakMap<readonly unknown[], Offer>();
+
 async function offerOf(name: string, { source, connection }: Server): Promise<Offer> {
   try {
-    const entries = (await connection.listTools()).map((entry) => offeredTool(name, entry, source.trusted));
+    const listed = await connection.listTools();
+    const known = offersOfLists.get(listed);
+    if (known !== undefined) return known;
+    const entries = listed.map((entry) => offeredTool(name, entry, source.trusted));
     const isTool = (entry: OfferedTool | string): entry is OfferedTool => typeof entry !== 'string';
-    return { tools: entries.filter(isTool), problems: entries.filter((entry) => typeof entry === 'string'), missing: [] };
+    const offer = { tools: entries.filter(isTool), problems: entries.filter((entry) => typeof entry === 'string'), missing: [] };
+    offersOfLists.set(listed, offer);
+    return offer;
   } catch (error) {
     return { tools: [], problems: [errorText(error)], missing: [`${name}/`] };
   }

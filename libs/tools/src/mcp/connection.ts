@@ -46,6 +46,8 @@ export interface CallCourse {
 }
 
 export interface McpConnection {
+  /** Whether it is up now. */
+  readonly connected: boolean;
   /** Its tools as it describes them. @throws ServerUnreachable */
   listTools(): Promise<readonly unknown[]>;
   /**
@@ -93,6 +95,8 @@ class Connection implements McpConnection {
     this.#options = options;
     this.#slots = createSlots(server.concurrency);
   }
+
+  get connected(): boolean { return this.#up !== null; }
 
   async listTools(): Promise<readonly unknown[]> {
     const up = await this.#ready();
