@@ -1,0 +1,25 @@
+/**
+ * Plays one incident for people: `npm run incident -- slow-redis [calm seconds]`. Starts a system under load with a Prometheus beside it, is
+ * calm for a while, then lets the fault happen, until Ctrl-C.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { hasPrometheus, startPrometheus } from '../operate/prometheus.ts';
+import { incidents, startLoadedSystem } from './incidents.ts';
+
+const [name = '', calm = '60'] = process.argv.slice(2);
+const incident = incidents[name];
+if (incident === undefined || !/^\d+$/.test(calm)) {
+  process.stderr.write(`usage: npm run incident -- ${Object.keys(incidents).join('|')} [calm seconds]\n`);
+  process.exit(2);
+}
+if (!hasPrometheus()) process.exit(3);
+
+const stopped = new Promise<void>((resolve) => { for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => { resolve(); }); });
+const system = await startLoadedSystem({ perSecond: 4 });
+const prometheus = await startPrometheus({ 'treadle-api': [system.stage.api.url], 'treadle-worker': system.workers.map(({ url }) => url) });
+process.stdout.write(`Prometheus  ${prometheus.url}\nAPI         ${system.stage.api.url}\nworkers     ${system.workers.map(({ url }) => url).join(' ')}\nCalm for ${calm} s; Ctrl-C ends everything.\n`);
+await Promise.race([sleep(Number(calm) * 1000, undefined, { ref: false }), stopped]);
+incident.begin(system);
+process.stdout.write('Something has happened: runs are slow. docs/runbook.md says where to look.\n');
+await stopped;
+await Promise.all([prometheus.stop(), system.stop()]);
