@@ -41,6 +41,8 @@ export interface RunCreated {
   readonly priority: number;
   /** ISO 8601, or null for at once. */
   readonly run_at: string | null;
+  /** The trace that the run belongs to (traceparent.ts): its turns are parts of that span. Absent where nobody traces. */
+  readonly traceparent?: string;
   /** Of later releases; null until then. */
   readonly concurrency_key?: string | null;
   readonly start_within_s?: number | null;

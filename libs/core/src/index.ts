@@ -37,5 +37,6 @@ export {
   noJudgement, type Decision, type Effect, type Judgement, type ModelFailed, type ModelFailure, type ModelReplied, type ModelReply, type OfferedChild, type ReplyCall,
   type SettledCall, type Summarised, type SummaryPurpose, type TimeLimit, type ToolCallsSettled, type TurnClaimed, type TurnInput, type Unavailable,
 } from './turn-input.ts';
+export { readTraceparent, traceIdOf } from './traceparent.ts';
 export { addUsage, asWaste, noUsage, type Usage } from './usage.ts';
 export { capText, utf8Length, wellFormed, type Capped } from './well-formed.ts';

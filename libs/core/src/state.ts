@@ -71,6 +71,7 @@ export interface RunState {
   readonly tags: readonly string[];
   readonly priority: number;
   readonly run_at: string | null;
+  readonly traceparent: string | null;
   readonly created_at: number;
   readonly started_at: number | null;
   readonly ended_at: number | null;
@@ -169,7 +170,7 @@ export interface RunState {
 export const initialState: RunState = {
   fold_version: 1, last_seq: 0, last_ts: 0, epoch: 0,
   run_id: '', session_id: '', parent_run_id: null, forked_from: null, tenant: '', agent: '', agent_version: '', spec: null,
-  limits: defaultLimits, metadata: {}, tags: [], priority: 50, run_at: null, created_at: 0, started_at: null, ended_at: null,
+  limits: defaultLimits, metadata: {}, tags: [], priority: 50, run_at: null, traceparent: null, created_at: 0, started_at: null, ended_at: null,
   status: 'queued', stop_reason: null, pause_reason: null, resumes_at: null, parks: 0, pending: [], answer: null, output: null, checks: [], partial: null, error: null,
   tools: null, turn_number: 0, attempt: 0, turn_open: false, calls: [], children: [], waiting_messages: [], candidate: null,
   pieces: '', continuations: 0, output_room: 1, output_caps: {}, dropped: {}, extra_turns: 0, retries: 0, call_prints: [], loop_noted: false, error_prints: [],

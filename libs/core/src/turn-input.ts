@@ -32,6 +32,8 @@ export interface ModelReply {
   /** The closed value, and the provider's own. */
   readonly finish: 'stop' | 'tool_calls' | 'length';
   readonly finish_raw: string;
+  /** What its server calls the model that answered; absent where it does not say. */
+  readonly served_as?: string;
   readonly usage: Usage;
   /** In `json_action`, what the text says; see `interpreted`. */
   readonly action?: Action;
