@@ -145,7 +145,7 @@ describe.each(wires)('%s', (wire) => {
         type: 'replied',
         reply: {
           text: 'The sum is 3. \n', thinking: 'easy', provider_data: wire === 'anthropic' ? expect.anything() : null, calls: [], finish: 'stop', finish_raw: wire === 'anthropic' ? 'end_turn' : 'stop',
-          usage: { input_tokens: 12, output_tokens: 5, cached_tokens: 0, wasted_tokens: 0, cost_usd: 0 },
+          usage: { input_tokens: 12, output_tokens: 5, cached_tokens: 0, wasted_tokens: 0, cost_usd: 0 }, served_as: expect.stringMatching(/./) as string,
         },
       });
       expect(increments.length).toBeGreaterThan(1);

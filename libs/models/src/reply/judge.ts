@@ -11,18 +11,22 @@ export interface Ending {
   /** Whether that word says that a limit cut the reply. */
   readonly cut: boolean;
   readonly usage: Usage;
+  /** What the server calls the model: may be anything. */
+  readonly served_as?: unknown;
 }
 
 /** Tokens. A reply cut with less room left than this was cut by the window, and a larger output limit cannot help. */
 const leastRoom = 512;
+const longestName = 256;
 
 /** Calls count for more than the word: many servers say `stop` with calls there. */
-export function judged(collected: Collected, { finish_raw, cut, usage }: Ending, request: ModelRequest): ProviderOutcome {
+export function judged(collected: Collected, { finish_raw, cut, usage, served_as }: Ending, request: ModelRequest): ProviderOutcome {
   if (cut && windowIsFull(usage, request)) {
     return failedReply('context_overflow', `the context window of ${request.model.context_window} tokens is full: ${usage.input_tokens} of the prompt, ${usage.output_tokens} of the reply`, usage);
   }
   const finish: ModelReply['finish'] = cut ? 'length' : collected.calls.length > 0 ? 'tool_calls' : 'stop';
-  return { type: 'replied', reply: { ...collected, finish, finish_raw, usage } };
+  const served = typeof served_as === 'string' && served_as !== '' ? { served_as: served_as.slice(0, longestName).toWellFormed() } : {};
+  return { type: 'replied', reply: { ...collected, finish, finish_raw, usage, ...served } };
 }
 
 function windowIsFull(usage: Usage, request: ModelRequest): boolean {

@@ -20,6 +20,7 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
   const assembler = createTextAssembler();
   const blocks = new Map<unknown, Block>();
   let counts: Fields | null = null;
+  let served_as: unknown;
   let ending: Fields = {};
   let closed = false;
 
@@ -65,7 +66,11 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
 
   function takeEvent(type: unknown, value: Fields): boolean {
     switch (type) {
-      case 'message_start': takeUsage(asObject(value['message'])['usage']); return true;
+      case 'message_start': {
+        takeUsage(asObject(value['message'])['usage']);
+        served_as = asObject(value['message'])['model'];
+        return true;
+      }
       case 'content_block_start': begin(value['index'], asObject(value['content_block'])); return true;
       case 'content_block_delta': takeDelta(blocks.get(value['index']), asObject(value['delta'])); return true;
       case 'content_block_stop': endText(blocks.get(value['index'])); return true;
@@ -88,14 +93,14 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
       return takeEvent(type, value);
     },
     state: () => (closed ? 'closed' : 'open'),
-    outcome: () => judge([...blocks.values()], { ending, usage: usageFrom(counts ?? {}) }, request),
+    outcome: () => judge([...blocks.values()], { ending, usage: usageFrom(counts ?? {}), served_as }, request),
     usage: () => (counts === null ? null : usageFrom(counts)),
   };
 }
 
-interface End { readonly ending: Fields; readonly usage: Usage }
+interface End { readonly ending: Fields; readonly usage: Usage; readonly served_as: unknown }
 
-function judge(blocks: readonly Block[], { ending, usage }: End, request: ModelRequest): ProviderOutcome {
+function judge(blocks: readonly Block[], { ending, usage, served_as }: End, request: ModelRequest): ProviderOutcome {
   const finish_raw = text(ending['stop_reason']);
   if (finish_raw === 'refusal') {
     const { category, explanation } = asObject(ending['stop_details']);
@@ -108,7 +113,7 @@ function judge(blocks: readonly Block[], { ending, usage }: End, request: ModelR
   const said = joined('text');
   // The log keeps no blank text.
   const provider_data = layoutOf(request.model.model, blocks.filter((block) => block.kind !== 'text' || said.trim() !== '').flatMap(laid));
-  return judged({ text: said, thinking: joined('thinking').toWellFormed(), provider_data, calls }, { finish_raw, cut: finish_raw === 'max_tokens', usage }, request);
+  return judged({ text: said, thinking: joined('thinking').toWellFormed(), provider_data, calls }, { finish_raw, cut: finish_raw === 'max_tokens', usage, served_as }, request);
 }
 
 function laid(block: Block): readonly LaidBlock[] {

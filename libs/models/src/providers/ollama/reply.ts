@@ -11,6 +11,7 @@ import { createTextAssembler } from '../../reply/text-assembler.ts';
 /** A line as it may really be: nothing of it is certain. */
 export interface OllamaLine {
   readonly message?: { readonly content?: unknown; readonly thinking?: unknown; readonly tool_calls?: unknown };
+  readonly model?: unknown;
   readonly done?: unknown;
   readonly done_reason?: unknown;
   readonly prompt_eval_count?: unknown;
@@ -40,7 +41,7 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
     const finish_raw = typeof last.done_reason === 'string' ? last.done_reason : '';
     const usage = usageOf({ input: last.prompt_eval_count, output: last.eval_count });
     if (finish_raw === 'load' || finish_raw === 'unload') return failedReply('overloaded', 'model is loading', usage);
-    return judged({ text, thinking: thinking.toWellFormed(), provider_data: null, calls }, { finish_raw, cut: finish_raw === 'length', usage }, request);
+    return judged({ text, thinking: thinking.toWellFormed(), provider_data: null, calls }, { finish_raw, cut: finish_raw === 'length', usage, served_as: last.model }, request);
   }
 
   return {

@@ -22,6 +22,7 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
   let refusal = '';
   let finish_raw: string | null = null;
   let usage: Usage | null = null;
+  let served_as: unknown;
   let closed = false;
 
   const show = (increment: string): void => {
@@ -51,6 +52,7 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
     takeDelta(asObject(choice['delta'] ?? choice['message']));
     if (typeof finish_reason === 'string' && finish_reason !== '') finish_raw ??= finish_reason;
     usage = readUsage(chunk['usage']) ?? usage;
+    served_as ??= chunk['model'];
     return choices !== undefined || chunk['usage'] !== undefined;
   }
 
@@ -63,7 +65,7 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
     if (raw === 'insufficient_system_resource') return failedReply('overloaded', 'the server ran out of resources in the middle of the reply', cost);
     if (raw === 'error') return failedReply('server_error', 'the server ended the reply with an error', cost);
     if (refusal !== '' && text.trim() === '' && calls.length === 0) return failedReply('content_blocked', `the model refused: ${refusal}`, cost);
-    return judged({ text, thinking: thinking.toWellFormed(), provider_data: null, calls }, { finish_raw: raw, cut: raw === 'length', usage: cost }, request);
+    return judged({ text, thinking: thinking.toWellFormed(), provider_data: null, calls }, { finish_raw: raw, cut: raw === 'length', usage: cost, served_as }, request);
   }
 
   return {
