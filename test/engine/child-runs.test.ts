@@ -16,7 +16,7 @@ let known: string[];
 let made = 0;
 const deps = () => ({ store, clock: { nowMs: () => 1_700_000_000_000, monotonicMs: () => 0 }, random: { uuid: () => `${(++made).toString(16).padStart(30, '0')}00`, jitter: () => 0 }, shards: 1 });
 const children = () => createChildRuns({ ...deps(), archive, agent: (name) => known.includes(name) ? { spec: testSpec({ name }), version: 'v2' } : null });
-const start = (over: Partial<RunState> = {}) => children().start({ ...parent, ...over }, claim, call);
+const start = (over: Partial<RunState> = {}) => children().start({ ...parent, ...over }, claim, { call, traceparent: null });
 const newRun = { tenant: 'acme', spec: testSpec(), agent_version: 'v', limits: defaultLimits, input: 'go', metadata: {}, tags: [], priority: 7, run_at: null };
 
 beforeEach(async () => {

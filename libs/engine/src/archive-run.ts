@@ -5,10 +5,11 @@
  * What else is due there goes the same way, since the same list finds it again after a crash: the segments of an ended run become
  * one, and a deleted run is removed.
  */
-import { assertNever, initialState, restoreState } from '@treadle/core';
+import { assertNever, decodeEvent, initialState, restoreState } from '@treadle/core';
 import { ArchiveConflict, ArchiveFailed, type Archive } from './ports/archive.ts';
 import type { RunDirectory, SealedRange } from './ports/run-store.ts';
 import type { ArchiveDuty, StoreUpkeep } from './ports/store-upkeep.ts';
+import { traced, type Tracer } from './ports/tracer.ts';
 import { archivedDocument } from './run-view.ts';
 
 export interface ArchiveDeps {
@@ -17,6 +18,8 @@ export interface ArchiveDeps {
   readonly options: ArchiveOptions;
   /** Told of every segment that was written, of every run whose segments were merged, and of every run that failed in a round. */
   readonly observe?: (outcome: 'ok' | 'merged' | 'failed') => void;
+  /** Without it nobody traces; with it, a run's trace is read where its events do not tell it. */
+  readonly tracer?: Tracer;
 }
 
 export interface ArchiveOptions {
@@ -125,6 +128,21 @@ export class SealedEventsMissing extends Error {
   readonly code = 'state_lost';
 }
 
+async function putSegment(deps: ArchiveDeps, range: SealedRange, events: readonly string[]): Promise<void> {
+  const put = (): Promise<void> => deps.archive.putSegment({ ...range, events });
+  if (deps.tracer === undefined) return put();
+  const span = deps.tracer.begin({ type: 'archive_write', range }, { parent: await traceparentOf(deps, range.run_id, events[0]) });
+  return traced(span, put, () => ({ type: 'archive_write' }));
+}
+
+async function traceparentOf({ store }: ArchiveDeps, run_id: string, first: string | undefined): Promise<string | null> {
+  const event = first === undefined ? null : decodeEvent(first);
+  if (event?.type === 'run_created') return event.traceparent ?? null;
+  // Nothing is kept from the archive because nobody knows its trace.
+  const snapshot = await store.read(run_id, 'messages').catch(() => null);
+  return snapshot === null ? null : restoreState(initialState, snapshot.stored).traceparent;
+}
+
 async function putRange(deps: ArchiveDeps, range: SealedRange): Promise<void> {
   const count = range.last_seq - range.first_seq + 1;
   const stored = await deps.store.events(range.run_id, range.first_seq - 1, count);
@@ -132,7 +150,7 @@ async function putRange(deps: ArchiveDeps, range: SealedRange): Promise<void> {
   if (stored === null) return;
   const { events } = stored;
   if (events.length !== count) throw new SealedEventsMissing(`${range.run_id}: ${count} events are sealed, ${events.length} are there`);
-  await deps.archive.putSegment({ ...range, events });
+  await putSegment(deps, range, events);
   const snapshot = range.ended ? await deps.store.read(range.run_id, 'messages') : null;
   if (snapshot === null || snapshot.stored.last_seq !== range.last_seq) return;
   const removal = await deps.archive.removal(range.run_id);

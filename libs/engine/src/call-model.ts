@@ -5,7 +5,8 @@ import { modelRequest, noJudgement, specOf, type Effect, type ModelSpec, type Tu
 import type { TurnDeps, TurnTimer } from './execute-turn.ts';
 import type { RunHold } from './hold.ts';
 import { withImages } from './load-images.ts';
-import type { ModelOutcome, Permit } from './ports/model-gateway.ts';
+import type { ModelCall, ModelOutcome, Permit } from './ports/model-gateway.ts';
+import { traced } from './ports/tracer.ts';
 
 export interface ModelTurn {
   readonly hold: RunHold;
@@ -20,7 +21,7 @@ export async function callModel(deps: TurnDeps, { hold, model, timer, permit }: 
   const text = deps.increments.open(hold);
   try {
     const request = await withImages(deps.archive, hold.claim.run_id, modelRequest(hold.state, model));
-    const outcome = await deps.models.call({ request, signal: hold.signal, onText: (increment) => text.add(increment), ...(permit === null ? {} : { permit }) }).catch(brokenGateway);
+    const outcome = await ask(deps, { hold, purpose: 'reply' }, { request, signal: hold.signal, onText: (increment) => text.add(increment), ...(permit === null ? {} : { permit }) });
     const shown_text = await text.close();
     const elapsed_s = timer.elapsedS;
     if (outcome.type === 'replied' && hold.timedOut === null) {
@@ -32,6 +33,11 @@ export async function callModel(deps: TurnDeps, { hold, model, timer, permit }: 
   } finally {
     await text.close();
   }
+}
+
+function ask(deps: TurnDeps, { hold, purpose }: { readonly hold: RunHold; readonly purpose: 'reply' | 'summary' }, call: ModelCall): Promise<ModelOutcome> {
+  const span = hold.span.begin({ type: 'model_call', state: hold.state, request: call.request, purpose });
+  return traced(span, () => deps.models.call(call).catch(brokenGateway), (outcome) => ({ type: 'model_call', outcome }));
 }
 
 /** What `decide` is told of the models that it may choose from. */
@@ -55,7 +61,7 @@ export async function summarise(deps: TurnDeps, { hold, effect, timer }: Summari
   try {
     const model = { ...effect.model, max_output_tokens: effect.max_output_tokens };
     const request = { model, system: '', messages: effect.messages, tools: [] };
-    const outcome = await deps.models.call({ request, signal: ended.signal, onText: () => undefined }).catch(brokenGateway);
+    const outcome = await ask(deps, { hold, purpose: 'summary' }, { request, signal: ended.signal, onText: () => undefined });
     const [text, usage] = outcome.type === 'replied' ? [outcome.reply.text, outcome.reply.usage] : [null, outcome.failure.usage];
     return { ...done, ...modelsTold(deps, hold), text, usage, elapsed_s: timer.elapsedS };
   } finally {

@@ -33,8 +33,11 @@ export interface ChildRuns {
   /** The run that this call would start; null for an agent that is not known here. */
   offer(run_id: string, call: { readonly tool_use_id: string; readonly agent: unknown }): OfferedChild | null;
   /** Throws `StoreAway` where nobody knows whether it was started. */
-  start(parent: RunState, claim: Claim, call: OpenCall): Promise<ChildStart>;
+  start(parent: RunState, claim: Claim, asked: AskedChild): Promise<ChildStart>;
 }
+
+/** `traceparent`: of the call, whose parts the started run's turns are; null where nobody traces it. */
+export interface AskedChild { readonly call: OpenCall; readonly traceparent: string | null }
 
 /** How long a start may be on its way, ms. */
 const startMs = 10_000;
@@ -48,7 +51,7 @@ export function createChildRuns(deps: ChildDeps): ChildRuns {
       return limits.type === 'ok' ? { child_run_id: childRunId(run_id, tool_use_id, deps.clock.nowMs()), limits: limits.limits } : null;
     },
 
-    async start(parent, claim, call) {
+    async start(parent, claim, { call, traceparent }) {
       const child = childOf(parent, call.tool_use_id);
       if (child === undefined) return { type: 'refused', why: 'It was not planned.' };
       const found = await lookUp(deps, parent, child);
@@ -60,6 +63,7 @@ export function createChildRuns(deps: ChildDeps): ChildRuns {
       const { reply } = await createRun(deps, {
         tenant: parent.tenant, spec: offered.spec, agent_version: offered.version, limits: { ...limits.limits, ...child.limits },
         input: String(call.tool_input.input), metadata: {}, tags: [], priority: parent.priority, run_at: null, parent: claim,
+        traceparent: traceparent ?? parent.traceparent,
       }, { run_id: child.child_run_id, not_after_ms: Math.round(deps.clock.nowMs()) + startMs });
       switch (reply.type) {
         case 'created': return { type: 'under_way' };

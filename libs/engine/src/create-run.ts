@@ -7,6 +7,7 @@ import {
 } from '@treadle/core';
 import type { Clock, Randomness } from './ports/clock.ts';
 import type { Claim, CreateReply, RunDirectory } from './ports/run-store.ts';
+import { noTracer, traced, type Span, type Tracer } from './ports/tracer.ts';
 
 export interface NewRun {
   readonly tenant: string;
@@ -16,7 +17,7 @@ export interface NewRun {
   /** Null only for a fork, which may have nothing new to say. */
   readonly input: Content | null;
   /** What was said before, up to the point of the run that this one goes on from. */
-  readonly fork?: { readonly from_run_id: string; readonly messages: readonly Message[] };
+  readonly fork?: { readonly from_run_id: string; readonly messages: readonly Message[]; readonly traceparent?: string | null };
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly tags: readonly string[];
   /** 1 (first) to 100. */
@@ -29,6 +30,8 @@ export interface NewRun {
   readonly when_busy?: 'reject' | 'queue';
   /** The run that starts this one, by the claim under which it does. */
   readonly parent?: Claim;
+  /** The span of whoever asks for it. Null or absent: the run begins a trace, if anybody traces. */
+  readonly traceparent?: string | null;
 }
 
 export interface CreateDeps {
@@ -39,6 +42,8 @@ export interface CreateDeps {
   readonly shards: number;
   /** Without it nobody takes part in the trial of a model. */
   readonly arms?: Arms;
+  /** Without it nobody traces; the run keeps what its caller says of a trace all the same. */
+  readonly tracer?: Tracer;
 }
 
 /** Draws new runs for the trials of models. Never throws: where nobody knows of the trial the run is made as if there were none. */
@@ -61,20 +66,30 @@ export interface CreateOptions {
 }
 
 /** Throws when the store's answer is unclear: asking again with the same id tells. */
-export async function createRun(deps: CreateDeps, run: NewRun, options: CreateOptions): Promise<{ reply: CreateReply; state: RunState }> {
-  const shard = Number.parseInt(options.run_id.slice(-2), 16);
+export async function createRun(deps: CreateDeps, run: NewRun, options: CreateOptions): Promise<Creation> {
+  const { run_id } = options;
+  const session_id = run.session_id ?? idIn('ses', Number.parseInt(run_id.slice(-2), 16), deps.random.uuid());
+  const { spec: { name: agent }, agent_version, tenant, fork, traceparent = null } = run;
+  const span = (deps.tracer ?? noTracer).begin({ type: 'run_creation', run_id, session_id, tenant, agent, agent_version }, { parent: traceparent, link: fork?.traceparent ?? null });
+  return traced(span, () => create(deps, run, { ...options, session_id, span }), ({ reply }) => ({ type: 'run_creation', reply: reply.type }));
+}
+
+interface Creation { readonly reply: CreateReply; readonly state: RunState }
+
+async function create(deps: CreateDeps, run: NewRun, options: CreateOptions & { readonly session_id: string; readonly span: Span }): Promise<Creation> {
+  const { session_id } = options;
   const joins = run.session_id ?? null;
   const run_at_ms = run.run_at === null ? null : Date.parse(run.run_at);
   const chain = await deps.arms?.assign(run.spec.chain, { run_id: options.run_id, run_at_ms }) ?? run.spec.chain;
-  const session_id = joins ?? idIn('ses', shard, deps.random.uuid());
+  const traceparent = options.span.traceparent ?? run.traceparent ?? null;
   const bodies: EventBody[] = [
     {
       type: 'run_created', agent: run.spec.name, agent_version: run.agent_version, agent_spec: { ...run.spec, chain }, session_id, parent_run_id: run.parent?.run_id ?? null,
       forked_from: run.fork?.from_run_id ?? null, tenant: run.tenant, limits: run.limits, chain: run.spec.chain.name, tools: run.spec.tools, metadata: run.metadata,
-      tags: run.tags, priority: run.priority, run_at: run.run_at,
+      tags: run.tags, priority: run.priority, run_at: run.run_at, ...(traceparent === null ? {} : { traceparent }),
       concurrency_key: null, start_within_s: null, webhook: null, schedule_id: null, history: null,
     },
-    ...(run.fork === undefined || run.fork.messages.length === 0 ? [] : [{ type: 'session_history' as const, generation: 2, ...run.fork }]),
+    ...(run.fork === undefined || run.fork.messages.length === 0 ? [] : [{ type: 'session_history' as const, generation: 2, from_run_id: run.fork.from_run_id, messages: run.fork.messages }]),
     ...(run.input === null ? [] : [{ type: 'user_message' as const, content: wellFormed(run.input) }]),
   ];
   let state: RunState = { ...initialState, run_id: options.run_id };

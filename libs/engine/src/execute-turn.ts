@@ -20,6 +20,7 @@ import type { Archive } from './ports/archive.ts';
 import type { Admission, ModelGateway, Permit } from './ports/model-gateway.ts';
 import { StoreAway, type Claimed } from './ports/run-store.ts';
 import type { ToolChanges, ToolRunner } from './ports/tool-runner.ts';
+import { noTracer, type Tracer } from './ports/tracer.ts';
 import { ToolCalls } from './settle-tool-calls.ts';
 
 export interface TurnDeps extends HoldDeps {
@@ -38,6 +39,8 @@ export interface TurnDeps extends HoldDeps {
   /** Without it no sub-agent can be started here. */
   readonly children?: ChildRuns;
   readonly increments: Pick<IncrementWriter, 'open'>;
+  /** Without it nobody traces. */
+  readonly tracer?: Tracer;
   /** Set in `strict` mode: no tool is begun before it has answered true. */
   readonly archiveFirst?: ArchiveFirst;
   readonly held: HeldRuns;
@@ -47,7 +50,7 @@ export interface TurnDeps extends HoldDeps {
   /** Told of a request to a model that nobody waits for any more: the log says nothing of it. */
   readonly onAborted?: (model: string, state: RunState) => void;
   /** Told of each delivery that took its run: how it ended, `threw` where that was an exception. */
-  readonly onDelivered?: (how: LeaveReason | 'threw', state: RunState) => void;
+  readonly onDelivered?: (how: LeaveReason | 'threw', state: RunState, epoch: number) => void;
 }
 
 export interface DeliveryLimits {
@@ -82,7 +85,9 @@ export async function executeTurn(deps: TurnDeps, job: { readonly run_id: string
     if (error instanceof StoreAway) await handBackSoon(deps, hold.hold);
     throw error;
   } finally {
-    deps.onDelivered?.(hold.hold.left ?? 'threw', hold.hold.state);
+    const how = hold.hold.left ?? 'threw';
+    deps.onDelivered?.(how, hold.hold.state, hold.hold.claim.epoch);
+    hold.hold.span.end({ type: 'turn', how, state: hold.hold.state });
     timer?.stop();
     hold.permit?.release();
     deps.held.quarantine.leave(hold.hold);
@@ -146,7 +151,9 @@ async function take(deps: TurnDeps, job: { readonly run_id: string; readonly n: 
   const state = claimed.stored === null ? warm?.state : restoreState(initialState, claimed.stored);
   if (state === undefined) throw new Error(`the store says that the held state of ${job.run_id} is current, but none is held`);
   const claim = { run_id: job.run_id, n: job.n, epoch: claimed.epoch, claim_id };
-  return { hold: new RunHold(deps, { claim, state, inbox: claimed.inbox, inbox_in: claimed.inbox_in, ledger: claimed.ledger }), claimed, permit: null };
+  const hold = new RunHold(deps, { claim, state, inbox: claimed.inbox, inbox_in: claimed.inbox_in, ledger: claimed.ledger });
+  hold.span = (deps.tracer ?? noTracer).begin({ type: 'turn', state, claimed, job_n: job.n, worker: deps.worker }, { parent: state.traceparent });
+  return { hold, claimed, permit: null };
 }
 
 async function loop(deps: TurnDeps, held: Held, timer: TurnTimer): Promise<TurnOutcome> {

@@ -12,6 +12,7 @@
 import { evolve, encodeEvent, stamp, stateChanges, tellings, type Command, type Decision, type EventBody, type LedgerEntry, type RunEvent, type RunState } from '@treadle/core';
 import type { Clock, Randomness } from './ports/clock.ts';
 import type { Claim, InboxEntry, LedgerWrite, Next, TurnStore } from './ports/run-store.ts';
+import { noSpan, type Span } from './ports/tracer.ts';
 import type { WarmRuns } from './warm-runs.ts';
 
 /** Why the signal was aborted. `cancel` and `time` are decided about; after the others the delivery just leaves. */
@@ -57,6 +58,8 @@ export class RunHold {
   tookOver = false;
   /** Whether this delivery is taken out of the count (quarantine.ts). */
   excused = false;
+  /** Of this delivery. */
+  span: Span = noSpan;
   #state: RunState;
   #inbox: readonly InboxEntry[];
   #applied: number;

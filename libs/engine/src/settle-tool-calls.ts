@@ -16,6 +16,7 @@ import type { TurnDeps, TurnTimer } from './execute-turn.ts';
 import { BlobKeeper } from './keep-blobs.ts';
 import type { RunHold } from './hold.ts';
 import { StoreAway, type LedgerWrite } from './ports/run-store.ts';
+import { traced, type Span, type SpanEnd } from './ports/tracer.ts';
 
 /** What has come of a call: its result; or a run was started, which is under way (both null) or has ended. */
 interface Came { readonly tool_use_id: string; readonly result: SettledCall | null; readonly end: ChildEnded | null }
@@ -140,7 +141,12 @@ export class ToolCalls {
   /** One result, whatever happens: a runner that throws is a bug of ours, and the model still gets its answer. */
   async #run(call: OpenCall): Promise<Came> {
     try {
-      return this.#tool(call)?.builtin === 'spawn_agent' ? await this.#spawn(call) : came(await this.#carryOut(call));
+      const tool = this.#tool(call);
+      if (tool === undefined) return came({ tool_use_id: call.tool_use_id, content: call.invalid ?? `There is no tool named ${call.tool_name}.`, is_error: true, duration: 0 });
+      const spawns = tool.builtin === 'spawn_agent';
+      if (!spawns && ledgerVerdict(tool.effect, this.#hold.ledger.get(call.tool_use_id), this.#hold.claim.epoch) === 'in_doubt') return came(this.#lost(call));
+      const span = this.#hold.span.begin({ type: 'tool_call', state: this.#hold.state, tool, call });
+      return await traced(span, async () => spawns ? this.#spawn(call, span) : came(await this.#carryOut(call, tool, span)), tracedEnd);
     } catch (error) {
       // Whether a sub-agent was started is found out by the next claim.
       if (error instanceof StoreAway) this.#hold.abort('unclear');
@@ -150,32 +156,26 @@ export class ToolCalls {
   }
 
   /** The call's result is the started run's id, or what that run answers when it has ended. */
-  async #spawn(call: OpenCall): Promise<Came> {
+  async #spawn(call: OpenCall, span: Span): Promise<Came> {
     const { tool_use_id } = call;
     const { state, claim, signal } = this.#hold;
     const cancelled = came({ tool_use_id, content: reports.cancelled, is_error: true, duration: 0, outcome: 'cancelled' });
     if (signal.aborted) return cancelled;
-    const started: ChildStart = await this.#deps.children?.start(state, claim, call) ?? { type: 'refused', why: 'This worker starts none.' };
+    const started: ChildStart = await this.#deps.children?.start(state, claim, { call, traceparent: span.traceparent }) ?? { type: 'refused', why: 'This worker starts none.' };
     if (started.type === 'fenced') return cancelled;
     if (started.type === 'refused') return came({ tool_use_id, content: `No sub-agent was started. ${started.why}`, is_error: true, duration: 0 });
     const id = { tool_use_id, content: childOf(state, tool_use_id)?.child_run_id ?? '', is_error: false, duration: 0 };
     return { tool_use_id, result: awaitsAnswer(call) ? null : id, end: started.type === 'ended' ? started.end : null };
   }
 
-  async #carryOut(call: OpenCall): Promise<SettledCall> {
+  async #carryOut(call: OpenCall, tool: ToolDefinition, span: Span): Promise<SettledCall> {
     const { tool_use_id } = call;
-    const tool = this.#tool(call);
-    if (tool === undefined) {
-      return { tool_use_id, content: call.invalid ?? `There is no tool named ${call.tool_name}.`, is_error: true, duration: 0 };
-    }
     const entry = this.#hold.ledger.get(tool_use_id);
-    const verdict = ledgerVerdict(tool.effect, entry, this.#hold.claim.epoch);
-    if (verdict === 'in_doubt') return this.#lost(call);
-    if (verdict !== 'go' || entry === undefined) throw new Error(`${tool_use_id} is run without having been begun`);
+    if (ledgerVerdict(tool.effect, entry, this.#hold.claim.epoch) !== 'go' || entry === undefined) throw new Error(`${tool_use_id} is run without having been begun`);
     const started = this.#deps.clock.monotonicMs();
     const result = await this.#deps.tools.run({
       run_id: this.#hold.claim.run_id, tool, input: call.tool_input, tool_use_id, idempotency_key: entry.idempotency_key,
-      epoch: this.#hold.claim.epoch, signal: this.#hold.signal, confirm: () => this.#hold.confirm(),
+      epoch: this.#hold.claim.epoch, signal: this.#hold.signal, confirm: () => this.#hold.confirm(), onCarried: (carrier) => { span.carriedBy(carrier); },
     });
     const duration = Math.round(this.#deps.clock.monotonicMs() - started) / 1000;
     const unknown = !result.settled && tool.effect === 'once';
@@ -216,6 +216,11 @@ export class ToolCalls {
     for (const id of done.keys()) this.#running.delete(id);
     return [...done.values()];
   }
+}
+
+/** A run that was started has its own spans. */
+function tracedEnd({ result }: Came): SpanEnd {
+  return { type: 'tool_call', result: result ?? { content: '', is_error: false } };
 }
 
 function came(result: SettledCall): Came {

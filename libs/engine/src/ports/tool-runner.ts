@@ -6,6 +6,7 @@
  * T3  `settled` false says that a started call's outcome is unknown (time-out, abort, a server that died).
  */
 import type { AgentSpec, ToolDefinition } from '@treadle/core';
+import type { Carrier } from './tracer.ts';
 
 export interface ToolRun {
   readonly run_id: string;
@@ -19,6 +20,8 @@ export interface ToolRun {
   readonly signal: AbortSignal;
   /** Asked by whoever had to wait, right before the call is sent: a process that stood still may have lost the run meanwhile. Then the signal aborts. */
   readonly confirm?: () => Promise<void>;
+  /** Told, for whoever traces the call, over what it is sent. */
+  readonly onCarried?: (carrier: Carrier) => void;
 }
 
 /** What a tool gave beside its text. */

@@ -48,6 +48,7 @@ export function createMcpKind(sources: Readonly<Record<string, McpServerSource>>
       };
       try {
         const { signal, progress } = window;
+        run.onCarried?.({ protocol: 'mcp', transport: 'url' in server.source ? 'tcp' : 'pipe' });
         const result = await server.connection.call(paramsOf(run), { signal, begin, progress, repeatable: run.tool.effect !== 'once' });
         const { content, attachments } = observationOf(result);
         return { type: 'answered', content, is_error: result.isError === true, ...(attachments.length === 0 ? {} : { attachments }) };
