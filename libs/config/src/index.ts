@@ -8,7 +8,7 @@ export type { AnswerView } from '@treadle/engine';
 export { defineConfig } from './define-config.ts';
 export { defineTool, type FunctionTool, type JsonToolOptions, type ToolContext, type ZodToolOptions } from './define-tool.ts';
 export { environmentSecrets, readEnvironment, type EnvironmentOutcome, type EnvironmentProblem, type Settings } from './environment/read.ts';
-export { environmentTable, passedOnPrefix, type Variable } from './environment/table.ts';
+export { environmentTable, type Variable } from './environment/table.ts';
 export { lackingOf } from './lacking.ts';
 export { checkConfig, loadConfig, type ConfigOutcome, type LoadedConfig, type LoadOptions } from './load.ts';
 export type { ConfigProblem } from './problem.ts';

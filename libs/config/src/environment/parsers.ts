@@ -82,6 +82,12 @@ function isDecodable(text: string): boolean {
   }
 }
 
+/** As OpenTelemetry takes them: `name=value,name=value`, values as in an address. */
+export function headerList(text: string): Parsed<string> {
+  const fits = text.split(',').every((pair) => /^\s*[!#$%&'*+.^_`|~0-9A-Za-z-]+\s*=[^=].*$/.test(pair) && isDecodable(pair));
+  return fits ? ok(text) : bad('name=value pairs with commas between, special characters as %XX');
+}
+
 /** An address to listen on. */
 export function listenHost(text: string): Parsed<string> {
   return /^[A-Za-z0-9._:-]+$/.test(text) ? ok(text) : bad('an IP address or a host name, without a port');

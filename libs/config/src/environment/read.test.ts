@@ -17,7 +17,8 @@ describe('the environment', () => {
   test('has defaults for everything that needs one', () => {
     expect(settings({})).toMatchObject({
       prefix: 'treadle', shards: 1, archiveMode: 'async', host: '127.0.0.1', port: 8080, metricsPort: 9464, workerConcurrency: 50,
-      breakerVolume: 20, breakerOpenMs: 10_000, releaseWaitMs: 30_000, leaseMs: 8000, drainTimeoutMs: 25_000, retentionHours: 24, archiveBacklog: 1_000_000, auth: 'off', logLevel: 'info', redisUrl: null, s3Bucket: null, otel: {},
+      breakerVolume: 20, breakerOpenMs: 10_000, releaseWaitMs: 30_000, leaseMs: 8000, drainTimeoutMs: 25_000, retentionHours: 24, archiveBacklog: 1_000_000, auth: 'off', logLevel: 'info', redisUrl: null, s3Bucket: null, otelDisabled: 'false', otelTracesExporter: null,
+      otelEndpoint: null, otelSampler: 'parentbased_always_on', otelSamplerArg: 1, otelCaptureContent: 'false',
     });
   });
 
@@ -30,7 +31,8 @@ describe('the environment', () => {
       REDIS_URL: 'http://nope', TREADLE_SHARDS: '17', S3_ENDPOINT: 'minio:9000', ARCHIVE_MODE: 'sync', PORT: '-1', METRICS_PORT: '1e3',
       WORKER_CONCURRENCY: '0', TREADLE_LEASE_MS: '8s', TREADLE_RETENTION_H: 'day', TREADLE_AUTH: 'on', TREADLE_ADMIN_KEY: 'short', LOG_LEVEL: 'loud',
       TREADLE_PREFIX: 'a b', TREADLE_DRAIN_TIMEOUT_MS: '-5', OLLAMA_HOST: 'a b', HOST: 'a:b/c', TREADLE_URL: 'x', S3_BUCKET: '/', S3_PREFIX: '/a', S3_REGION: 'a b',
-      TREADLE_API_KEY: 'a b c d e f g',
+      TREADLE_API_KEY: 'a b c d e f g', OTEL_SDK_DISABLED: 'yes', OTEL_TRACES_EXPORTER: 'zipkin', OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+      OTEL_EXPORTER_OTLP_HEADERS: 'authorization', OTEL_TRACES_SAMPLER: 'some', OTEL_TRACES_SAMPLER_ARG: '2', OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: '1',
     };
     const found = problems(env);
     expect(Object.keys(found).sort()).toEqual(Object.keys(env).sort());
@@ -70,12 +72,15 @@ describe('the environment', () => {
     expect(Object.keys(problems({ S3_ENDPOINT: 'http://127.0.0.1:9000' }))).toEqual(['S3_BUCKET']);
   });
 
-  test('passes OTEL_* on unread', () => {
-    expect(settings({ OTEL_SERVICE_NAME: 'x', OTHER: 'y' }).otel).toEqual({ OTEL_SERVICE_NAME: 'x' });
+  test('takes what OpenTelemetry takes, and leaves alone what only its exporter reads', () => {
+    expect(settings({ OTEL_SERVICE_NAME: 'x', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318/', OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.25', OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip' }))
+      .toMatchObject({ otelServiceName: 'x', otelEndpoint: 'http://c:4318', otelSampler: 'traceidratio', otelSamplerArg: 0.25 });
   });
 
   test('knows which values must never be shown', () => {
     expect(environmentSecrets({ TREADLE_ADMIN_KEY: 'tk_secret1', PORT: '1', S3_SECRET_ACCESS_KEY: '' })).toEqual(['tk_secret1']);
+    expect(environmentSecrets({ OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20abc%2Bd, x-key=plain' }))
+      .toEqual(['authorization=Bearer%20abc%2Bd, x-key=plain', 'Bearer%20abc%2Bd', 'Bearer abc+d', 'abc+d', 'plain', 'plain']);
   });
 
   test('has each name once, and a meaning for each', () => {

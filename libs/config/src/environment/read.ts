@@ -1,14 +1,11 @@
 /** Reads and checks all variables at once, so that one start names every bad one. */
 import { partsOf } from '../known-secrets.ts';
-import { isLoopback } from './parsers.ts';
-import { environmentTable, passedOnPrefix, type TableValues, type Variable } from './table.ts';
+import { headerList, isLoopback } from './parsers.ts';
+import { environmentTable, type TableValues, type Variable } from './table.ts';
 
 export interface EnvironmentProblem { readonly name: string; readonly problem: string }
 
-export interface Settings extends TableValues {
-  /** The `OTEL_*` variables, unread. */
-  readonly otel: Readonly<Record<string, string>>;
-}
+export type Settings = TableValues;
 
 export type EnvironmentOutcome =
   | { readonly type: 'ok'; readonly settings: Settings }
@@ -23,12 +20,22 @@ export function readEnvironment(env: Environment): EnvironmentOutcome {
   const values = Object.fromEntries(rows.map(([key, row]) => [key, valueOf(row, env[row.name], problems)])) as unknown as TableValues;
   problems.push(...together(values, new Set(problems.map((each) => each.name))));
   if (problems.length > 0) return { type: 'invalid', problems };
-  return { type: 'ok', settings: { ...values, otel: passedOn(env) } };
+  return { type: 'ok', settings: values };
 }
 
 /** Values of `env` that must never be shown, for the logger's redaction. */
 export function environmentSecrets(env: Environment): string[] {
-  return Object.values(environmentTable).filter((row) => row.secret).flatMap((row) => env[row.name] ?? []).flatMap((value) => [value, ...partsOf(value)]).filter((value) => value !== '');
+  return Object.values(environmentTable).filter((row) => row.secret).flatMap((row) => env[row.name] ?? []).flatMap((value) => [value, ...partsOf(value), ...headerValues(value)]).filter((value) => value !== '');
+}
+
+/** Of a list of headers the values, as they stand there and as they are sent. */
+function headerValues(value: string): string[] {
+  if (headerList(value).type === 'bad') return [];
+  return value.split(',').flatMap((pair) => {
+    const written = pair.slice(pair.indexOf('=') + 1).trim();
+    const sent = decodeURIComponent(written);
+    return [written, sent, ...partsOf(sent)];
+  });
 }
 
 function valueOf(row: Variable<unknown, unknown>, text: string | undefined, problems: EnvironmentProblem[]): unknown {
@@ -53,8 +60,4 @@ function together(values: TableValues, bad: ReadonlySet<string>): EnvironmentPro
     problems.push({ name: 'S3_BUCKET', problem: 'expected to be set, since S3_ENDPOINT is' });
   }
   return problems;
-}
-
-function passedOn(env: Environment): Record<string, string> {
-  return Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[0].startsWith(passedOnPrefix) && entry[1] !== undefined));
 }

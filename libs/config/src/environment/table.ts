@@ -1,5 +1,5 @@
 /** Every environment variable: its name, default, meaning and form. The documentation is tested against this table. */
-import { anyText, decimal, httpUrl, listenHost, matching, ollamaHost, oneOf, redisUrl, wholeNumber, type Parser } from './parsers.ts';
+import { anyText, decimal, headerList, httpUrl, listenHost, matching, ollamaHost, oneOf, redisUrl, wholeNumber, type Parser } from './parsers.ts';
 
 export interface Variable<T, Default extends T | null> {
   readonly name: string;
@@ -59,12 +59,25 @@ export const environmentTable = {
   adminKey: secret('TREADLE_ADMIN_KEY', { meaning: 'API key of tenant default, scope admin', parse: tokenForm }),
   keysFile: optional('TREADLE_KEYS_FILE', { meaning: 'JSON list of {key_sha256, tenant, scopes, expires_at?, name?}', parse: anyText }),
   logLevel: required('LOG_LEVEL', 'info', { meaning: 'least level that is logged', parse: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent') }),
+  otelDisabled: required('OTEL_SDK_DISABLED', 'false', { meaning: 'true: no traces, whatever else is set', parse: oneOf('true', 'false') }),
+  otelTracesExporter: optional('OTEL_TRACES_EXPORTER', { meaning: 'otlp: send traces; none: do not; unset: where one of the two addresses is set', parse: oneOf('otlp', 'none') }),
+  otelEndpoint: optional('OTEL_EXPORTER_OTLP_ENDPOINT', { meaning: 'OTLP/HTTP collector, without /v1/traces', parse: httpUrl }),
+  otelTracesEndpoint: optional('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', { meaning: 'where traces alone go, the whole address', parse: httpUrl }),
+  otelProtocol: required('OTEL_EXPORTER_OTLP_PROTOCOL', 'http/protobuf', { meaning: 'how spans are written', parse: oneOf('http/protobuf', 'http/json') }),
+  otelTracesProtocol: optional('OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', { meaning: 'the same, of traces alone', parse: oneOf('http/protobuf', 'http/json') }),
+  otelHeaders: secret('OTEL_EXPORTER_OTLP_HEADERS', { meaning: 'headers for the collector: name=value, with commas between', parse: headerList }),
+  otelTracesHeaders: secret('OTEL_EXPORTER_OTLP_TRACES_HEADERS', { meaning: 'the same, of traces alone', parse: headerList }),
+  otelServiceName: optional('OTEL_SERVICE_NAME', { meaning: 'service.name of the spans; unset = treadle-api, treadle-worker', parse: anyText }),
+  otelSampler: required('OTEL_TRACES_SAMPLER', 'parentbased_always_on', { meaning: 'which traces are kept', parse: oneOf('always_on', 'always_off', 'traceidratio', 'parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio') }),
+  otelSamplerArg: required('OTEL_TRACES_SAMPLER_ARG', 1, { meaning: 'the part of them, for the two with a ratio', parse: decimal(0, 1) }),
+  otelCaptureContent: required('OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT', 'false', { meaning: 'true: spans hold what users, models and tools said', parse: oneOf('true', 'false') }),
+  otelScheduleDelayMs: required('OTEL_BSP_SCHEDULE_DELAY', 5000, { meaning: 'how long spans are gathered, ms', parse: wholeNumber(1, 3_600_000) }),
+  otelMaxQueueSize: required('OTEL_BSP_MAX_QUEUE_SIZE', 2048, { meaning: 'spans that may wait to be sent; more are dropped', parse: wholeNumber(1, 1_000_000) }),
+  otelMaxBatchSize: required('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, { meaning: 'spans sent at once', parse: wholeNumber(1, 1_000_000) }),
+  otelExportTimeoutMs: required('OTEL_BSP_EXPORT_TIMEOUT', 30_000, { meaning: 'how long sending them may take, ms', parse: wholeNumber(1, 3_600_000) }),
   url: optional('TREADLE_URL', { meaning: 'for the CLI: API of a server elsewhere', parse: httpUrl }),
   apiKey: secret('TREADLE_API_KEY', { meaning: 'for the CLI: API key of that server', parse: tokenForm }),
 };
-
-/** Passed on as they are to OpenTelemetry, which has its own rules for them. */
-export const passedOnPrefix = 'OTEL_';
 
 type ValueOf<Row> = Row extends Variable<infer T, infer Default> ? T | Default : never;
 type Table = typeof environmentTable;
