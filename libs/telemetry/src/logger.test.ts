@@ -19,17 +19,23 @@ test('lines below the level are not written', () => {
   expect(logged((logger) => logger.fatal('x'), [], 'silent')).toEqual([]);
 });
 
-test('values under telling keys are hidden at any depth, in bindings and in errors too', () => {
-  const error = Object.assign(new Error('refused'), { request: { headers: { Authorization: 'Bearer hidden-1' } } });
+test('values under telling keys are hidden at any depth, and in bindings too', () => {
   const lines = logged((logger) => {
     logger.info({ headers: { 'X-Api-Key': 'hidden-2', host: 'shown' }, list: [{ password: 'hidden-3' }], deep: { a: { b: { token: 'hidden-4' } } } });
     logger.child({ api_key: 'hidden-5', worker: 'w1' }).warn('with bindings');
-    logger.error({ err: error }, 'failed');
   });
   expect(lines.join('')).not.toContain('hidden');
   expect(lines[0]).toContain('shown');
   expect(JSON.parse(lines[1]!)).toMatchObject({ worker: 'w1', api_key: '[redacted]' });
-  expect(JSON.parse(lines[2]!)).toMatchObject({ err: { type: 'Error', message: 'refused', request: { headers: { Authorization: '[redacted]' } } } });
+});
+
+test('of an error its facts are written, and nothing of the request, the answer or the command that libraries hang onto it', () => {
+  const command = Object.assign(new Error('OOM command not allowed'), { code: 'OOM', command: { name: 'evalsha', args: ['said-1'] }, previousErrors: [{ args: ['said-2'] }] });
+  const outer = Object.assign(new Error('refused', { cause: command }), { status: 401, request: { headers: { Authorization: 'Bearer hidden' }, body: 'said-3' }, response: { data: 'said-4' }, detail: { input: 'said-5' } });
+  const [line] = logged((logger) => { logger.error({ err: outer }, 'failed'); });
+  expect(line).not.toMatch(/said-|hidden/);
+  const { err } = JSON.parse(line!) as { err: Record<string, unknown> };
+  expect(err).toMatchObject({ type: 'Error', message: 'refused: OOM command not allowed', status: 401, stack: expect.stringContaining('caused by: Error: OOM command not allowed') as string });
 });
 
 test('known secrets are hidden wherever they turn up, and lines stay JSON', () => {

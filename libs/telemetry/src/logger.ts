@@ -14,12 +14,25 @@ export interface LoggerOptions {
   readonly destination?: { write(line: string): void };
 }
 
+/** Of what libraries hang onto their errors the facts alone: a request, a response or a command would bring along what users and models said. */
+const errorFacts = ['type', 'message', 'stack', 'code', 'errno', 'syscall', 'address', 'port', 'hostname', 'status', 'statusCode', 'retryable'] as const;
+
+function errorFields(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const fields: Readonly<Record<string, unknown>> = { ...stdSerializers.err(error) };
+  return Object.fromEntries(errorFacts.flatMap((name) => isFact(fields[name]) ? [[name, fields[name]]] : []));
+}
+
+function isFact(value: unknown): boolean {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+}
+
 export function createLogger({ level, name, secrets, destination }: LoggerOptions): Logger {
   const withoutSecrets = valueRedactor(secrets);
   const settings = {
     level, name,
     timestamp: pino.stdTimeFunctions.isoTime,
-    serializers: { err: (error: Error) => redactKeys(stdSerializers.err(error)) },
+    serializers: { err: errorFields },
     formatters: {
       level: (label: string) => ({ level: label }),
       bindings: (bindings: object) => redactKeys(bindings) as Record<string, unknown>,
