@@ -77,7 +77,7 @@ test('a worker that is cut off from Redis past its lease commits nothing when it
   });
   proxy.pass();
   await checked(here, ids, readers);
-  await until('what the worker sent late was refused, or it had noticed', async () => await left([apart]) > 0 || /lease_lost|was left/.test(apart.output()), 20_000);
+  await until('what the worker sent late was refused, or it had noticed', async () => await left([apart]) > 0 || /turn was left/.test(apart.output()), 20_000);
   await proxy.close();
 }, 180_000);
 

@@ -1,6 +1,6 @@
 /** What the API is given, and how it may be set. */
 import type { AgentSpec, ChainSpec } from '@treadle/core';
-import type { Arms, CanaryDeps, Clock, LogDeps, LogFollowers, ModelFleet, Randomness, RunDirectory, WorkerRegistry } from '@treadle/engine';
+import type { Arms, CanaryDeps, Clock, LogDeps, LogFollowers, ModelFleet, Randomness, RunDirectory, Tracer, WorkerRegistry } from '@treadle/engine';
 import type { BoardQueues } from '@treadle/queue';
 import type { KeyTable } from './auth/keys.ts';
 import type { OpenStreams } from './events/open-streams.ts';
@@ -22,8 +22,10 @@ export interface Health {
   readonly warnings?: readonly string[];
 }
 
-/** Where faults of ours go. Never handed a body or a header. */
+/** Where requests and faults of ours go. Never handed a body, a header or a query. */
 export interface ApiLogger {
+  debug(fields: Readonly<Record<string, unknown>>, message: string): void;
+  info(fields: Readonly<Record<string, unknown>>, message: string): void;
   warn(fields: Readonly<Record<string, unknown>>, message: string): void;
   error(fields: Readonly<Record<string, unknown>>, message: string): void;
 }
@@ -61,6 +63,8 @@ export interface ApiDeps {
   /** Prometheus text; without it there is no /metrics. */
   readonly metrics?: () => Promise<string>;
   readonly logger?: ApiLogger;
+  /** Without it nobody traces. */
+  readonly tracer?: Tracer;
   /** Called as things happen, for the metrics. */
   readonly observe?: { runCreated?(agent: string): void; sseClientOpened?(): void; sseClientGone?(): void };
 }

@@ -26,6 +26,7 @@ import { runRoutes } from './runs/routes.ts';
 import { transcriptRoutes } from './runs/transcript-routes.ts';
 import { answerClientError, answerErrors, answerExpectation, answerFrameworkError } from './server/answer-errors.ts';
 import { useZod, type ApiInstance, type ZodTypes } from './server/api-types.ts';
+import { logRequests } from './server/log-requests.ts';
 import { sessionRoutes } from './sessions/routes.ts';
 import { closesConnections } from './server/close-connections.ts';
 import { acceptJsonBodies } from './server/json-body.ts';
@@ -51,6 +52,7 @@ export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance
   });
   app.server.on('checkExpectation', answerExpectation);
   answerErrors(app, deps.logger);
+  logRequests(app, deps.logger);
   useZod(app);
   checkFirst(app.withTypeProvider<ZodTypes>(), context);
   authenticate(app, deps);

@@ -6,7 +6,7 @@
 import { readFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { agentSpecOf, agentVersionOf, chainSpecOf, type LoadedConfig, type Settings } from '@treadle/config';
-import { createArchiveProbe, LogFollowers, shownWhenArchived, type RunStore } from '@treadle/engine';
+import { createArchiveProbe, LogFollowers, shownWhenArchived, type RunStore, type Tracer } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { createCanaryStore, createModelFleet, createWorkerRegistry } from '@treadle/fleet';
 import { boardQueues, turnJobs } from '@treadle/queue';
@@ -27,6 +27,8 @@ export interface ApiSetup {
   readonly redisUrl: string;
   /** Where the file archive lies, if no bucket is set. */
   readonly archiveDir: string;
+  /** Without it nobody traces. */
+  readonly tracer?: Tracer;
   /** Puts something between the API and its store: tests break it there. */
   readonly decorate?: (store: RunStore) => RunStore;
 }
@@ -87,7 +89,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
 
   const deps: ApiDeps = {
     boardQueues: board.queues,
-    store: readable, archive, fleet: createModelFleet({ redis, prefix: settings.prefix }), workers: createWorkerRegistry(redis, { prefix: settings.prefix }), followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, keys, logger, ...trials.deps,
+    store: readable, archive, fleet: createModelFleet({ redis, prefix: settings.prefix }), workers: createWorkerRegistry(redis, { prefix: settings.prefix }), followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, keys, logger, ...trials.deps, ...(setup.tracer === undefined ? {} : { tracer: setup.tracer }),
     health: async () => {
       const [problems, inArchive] = await Promise.all([readinessProblems(redis, settings), probe.problem()]);
       // Runs are accepted and followed without it.

@@ -1,6 +1,7 @@
 /**
  * What every process starts from: the environment and the configuration file, both checked whole before anything is connected.
  */
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { builtinConfig, environmentSecrets, loadConfig, readEnvironment, type LoadedConfig, type Settings } from '@treadle/config';
 
@@ -66,6 +67,15 @@ export async function loadSetup(env: NodeJS.ProcessEnv, options: { readonly conf
 export function portTaken(variable: string, port: number, error: NodeJS.ErrnoException): unknown {
   if (error.code !== 'EADDRINUSE' && error.code !== 'EACCES') return error;
   return new CommandFailed(exitCodes.badUsage, [`${variable}: port ${port} ${error.code === 'EACCES' ? 'may not be used' : 'is taken'}; choose another, or 0 for any free one`]);
+}
+
+/** How long the last spans may take to be sent: what is left of the time to stop, but neither nothing nor long. */
+export function flushMs(leftMs: number): number {
+  return Math.min(Math.max(leftMs, 1000), 5000);
+}
+
+export async function packageVersion(): Promise<string> {
+  return (JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version;
 }
 
 /** The public MCP filesystem server, run with this very Node.js. */

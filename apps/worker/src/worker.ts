@@ -5,10 +5,10 @@
  * Holds nothing between jobs that another worker could not find in the store.
  */
 import { readFile } from 'node:fs/promises';
-import { initialState, restoreState, type Message, type RunEvent } from '@treadle/core';
+import { initialState, restoreState, type Message } from '@treadle/core';
 import { agentSpecOf, agentVersionOf, hookFunctions, modelConnections, modelPrices, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
-  archiveDue, archiveFirst, archiveRun, createArchiveProbe, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type Arms, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type StoreFound, type TurnDeps,
+  archiveDue, archiveFirst, archiveRun, createArchiveProbe, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type Arms, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type Tracer, type TurnDeps,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { createCanaryStore, createModelFleet, createWorkerRegistry } from '@treadle/fleet';
@@ -26,6 +26,7 @@ import { breakerGauge, onTransition } from './breakers.ts';
 import { createElsewhere, type Elsewhere } from './elsewhere.ts';
 import { addGauges, countDelivery } from './gauges.ts';
 import { measuredModels, measuredStore, measuredTools, measuredTurn } from './measured.ts';
+import { logDelivery, logEvent, logOtherStore } from './log-lines.ts';
 import { createPresence, type Presence } from './presence.ts';
 import { createTicks, type Ticks } from './ticks.ts';
 import { toolSources } from './tool-sources.ts';
@@ -48,6 +49,8 @@ export interface WorkerSetup {
   /** The worker's name in events. */
   readonly name: string;
   readonly poisonLimit: number;
+  /** Without it nobody traces. */
+  readonly tracer?: Tracer;
   /** Puts something between the worker and what it works with: tests break it there. */
   readonly decorate?: (ports: WorkerPorts) => WorkerPorts;
 }
@@ -89,7 +92,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   });
   const { description } = opened;
   const held = new HeldRuns(store);
-  const archiving: ArchiveDeps = { store, archive, options: archiveOptions(settings), observe: (outcome) => { metrics.archiveSegments.inc({ outcome }); } };
+  const archiving: ArchiveDeps = { store, archive, options: archiveOptions(settings), observe: (outcome) => { metrics.archiveSegments.inc({ outcome }); }, ...tracing(setup) };
   const audits = createAudits({ archive, metrics, logger });
   const trials = createTrials({ canaries: createCanaryStore(redis, { prefix: settings.prefix }), config: setup.config, metrics, logger });
   const registry = createWorkerRegistry(redis, { prefix: settings.prefix });
@@ -100,7 +103,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const consumer = consumeJobs({ connect: () => connectRedis(setup.redisUrl, { role: 'command', onError }), prefix: settings.prefix, shards: settings.shards }, {
     concurrency: settings.workerConcurrency, leaseMs: settings.leaseMs, onError: seldom((error) => { logger.warn({ err: error }, 'queue'); }),
     onTaken: (waitedMs) => { metrics.queueWait.observe(waitedMs / 1000); },
-    handler: (job, signal) => handle({ deps, finishing: { store, canary: trials.finishing }, metrics, logger, archiving }, job, signal),
+    handler: (job, signal) => handle({ deps, finishing: { store, canary: trials.finishing }, metrics, archiving }, job, signal),
   });
   const ticks = createTicks((name, error) => { logger.warn({ err: error, duty: name }, 'a duty failed; it is tried again'); });
   addDuties(ticks, { settings, store, held, clock, archiving, metrics, models });
@@ -137,26 +140,33 @@ function connectionsOf(config: LoadedConfig) {
 
 function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
   return {
-    store: parts.store, clock: parts.clock, random, warm: new WarmRuns(), worker: setup.name, tools: measuredTools(parts.tools), archive: parts.archive, held: parts.held,
+    store: parts.store, clock: parts.clock, random, warm: new WarmRuns(), worker: setup.name, ...tracing(setup), tools: measuredTools(parts.tools), archive: parts.archive, held: parts.held,
     models: measuredModels(parts.metrics, parts.models),
     judge: createAnswerJudge({ hooks: hookFunctions(setup.config), validators: validatorFunctions(setup.config) }, {
       onSkipped: (skipped) => { setup.logger.warn(skipped, 'a stop hook was skipped'); },
     }),
-    children: createChildRuns({ store: parts.store, archive: parts.archive, clock: parts.clock, random, arms: parts.arms, shards: setup.settings.shards, agent: (name) => agentOf(setup.config, name) }),
+    children: createChildRuns({ store: parts.store, archive: parts.archive, clock: parts.clock, random, arms: parts.arms, ...tracing(setup), shards: setup.settings.shards, agent: (name) => agentOf(setup.config, name) }),
     elsewhere: (state) => parts.elsewhere.of(state), onNotHere: (run_id, why) => { setup.logger.info({ run_id, why }, 'a run is left to another worker'); },
     ...showing(setup, parts), history: (run_id) => transcriptOf(parts, run_id),
     limits: { poison: setup.poisonLimit, nudges: 5 }, onOtherStore: (run_id, found) => { logOtherStore(setup.logger, run_id, found); },
     onAborted: (model, state) => { observeAborted(parts.metrics, { chain: state.spec?.chain.name ?? '', model }); },
-    onDelivered: (how, state) => { countDelivery(parts.metrics, how, state.agent); },
+    onDelivered: (how, run, epoch) => {
+      countDelivery(parts.metrics, how, run.agent);
+      logDelivery(setup.logger, how, { run, epoch });
+    },
     onCommitted: (events, after, before) => {
       const resumed = events.some((event) => event.type === 'state_change' && event.old === 'paused');
       observeWrite(parts.metrics, { events, before, after });
       for (const event of events) {
-        logEvent(setup.logger, event, resumed);
+        logEvent(setup.logger, event, { run: after, resumed });
         if (event.type === 'run_end') parts.audits.ended(event.run_id);
       }
     },
   };
+}
+
+function tracing({ tracer }: WorkerSetup): { readonly tracer?: Tracer } {
+  return tracer === undefined ? {} : { tracer };
 }
 
 function agentOf(config: LoadedConfig, name: string) {
@@ -192,41 +202,16 @@ function archiveOptions(settings: Settings) {
   return { segment_events: 500, keep_events: 200, retention_ms: settings.retentionHours * 3_600_000 };
 }
 
-/** Redis was started again, or another has taken its place, and it lacks what a run has written. */
-function logOtherStore(logger: Logger, run_id: string, found: StoreFound): void {
-  switch (found.type) {
-    case 'whole': return;
-    case 'written_back': logger.warn({ run_id, from: found.from, to: found.to }, 'Redis had lost the end of a run; it was put back from the archive'); return;
-    case 'lost': logger.error({ run_id, problem: found.problem }, 'state_lost: Redis and the archive tell different histories of a run; it ends here'); return;
-    case 'archive_away': logger.warn({ run_id, problem: found.problem }, 'Redis has changed, and the archive cannot be asked whether it lacks anything; the run waits');
-  }
-}
+interface Handling { readonly deps: TurnDeps; readonly finishing: FinishDeps; readonly metrics: Metrics; readonly archiving: ArchiveDeps }
 
-/** Facts an operator looks for; never what a model or a tool said. */
-function logEvent(logger: Logger, event: RunEvent, resumed: boolean): void {
-  const fields = { run_id: event.run_id, turn: event.turn_number, epoch: event.epoch };
-  if (event.type === 'turn_start' && event.attempt > 1 && !resumed) logger.info({ ...fields, attempt: event.attempt }, 'turn taken over');
-  if (event.type === 'error') logger.warn({ ...fields, error_type: event.error_type, action: event.action, model: event.model, retry_in: event.retry_in }, 'model call failed');
-  if (event.type === 'tools_changed' && event.problems.length > 0) logger.warn({ ...fields, problems: event.problems }, 'tools could not be asked for');
-  if (event.type === 'run_end') logger.info({ ...fields, status: event.status, stop_reason: event.stop_reason }, 'run ended');
-}
-
-interface Handling { readonly deps: TurnDeps; readonly finishing: FinishDeps; readonly metrics: Metrics; readonly logger: Logger; readonly archiving: ArchiveDeps }
-
-async function handle({ deps, finishing, metrics, logger, archiving }: Handling, job: Job, signal: AbortSignal): Promise<JobOutcome> {
+async function handle({ deps, finishing, metrics, archiving }: Handling, job: Job, signal: AbortSignal): Promise<JobOutcome> {
   if (job.type === 'finish') {
     await finishRun(finishing, job.run_id);
     return 'done';
   }
-  const startedMs = performance.now();
   const outcome = await measuredTurn(metrics, () => executeTurn(deps, job, signal));
   // What the turn has said is shown when the archive has it; the next look of the archiver would be up to a second away.
   if (deps.archiveFirst !== undefined) archiveRun(archiving, job.run_id).catch(() => undefined);
-  const fields = { run_id: job.run_id, n: job.n, ms: Math.round(performance.now() - startedMs) };
-  if (outcome === 'done') logger.debug(fields, 'turn done');
-  else {
-    logger.warn({ ...fields, lease_lost: signal.aborted }, 'the turn was left: somebody else has the run, the lease was lost, or this worker drains');
-  }
   return outcome === 'done' ? 'done' : 'hand_back';
 }
 

@@ -61,7 +61,10 @@ export type CreateRunBody = z.output<typeof createRunSchema>;
 
 export const idempotencyKey = z.string().regex(/^[\x20-\x7e]{1,255}$/, 'expected 1 to 255 printable ASCII characters').optional();
 
-export const createHeaders = z.object({ 'idempotency-key': idempotencyKey });
+/** What is not a valid `traceparent` counts as not sent: a broken tracer must not keep runs out. */
+export const createHeaders = z.object({
+  'idempotency-key': idempotencyKey, traceparent: z.string().optional().describe('W3C Trace Context: the run becomes a part of this trace. Ignored where it is not valid.'),
+});
 
 const laterFields = ['concurrency_key', 'start_within_s', 'webhook', 'chain'] as const;
 

@@ -12,6 +12,7 @@ import { canonicalJson, idIn, shardOf, type Content } from '@treadle/core';
 import { createRun, mintRunId, runView, type CreateDeps, type NewRun, type RunDirectory, type RunView } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
 import { invalidRequest, outcomeUnknown, Problem, unavailable } from '../problem.ts';
+import { logAccepted } from '../server/log-requests.ts';
 import { StoreUnavailable } from '../store/unavailable.ts';
 import { namedLimits } from './command-schema.ts';
 import type { CreateRunBody } from './create-schema.ts';
@@ -25,6 +26,8 @@ export interface AskedRun {
   /** The body before defaults: a key is compared by what was sent, so that new defaults do not turn a repeat into a conflict. */
   readonly rawBody: unknown;
   readonly idempotencyKey: string | undefined;
+  /** The trace of whoever asks; null where it is not said, or not validly. */
+  readonly traceparent: string | null;
 }
 
 export interface AcceptedRun { readonly view: RunView; readonly isNew: boolean }
@@ -65,6 +68,7 @@ async function complete(context: ApiContext, creation: Creation): Promise<Accept
   switch (reply.type) {
     case 'created':
       context.deps.observe?.runCreated?.(run.spec.name);
+      logAccepted(context.deps.logger, state);
       if (reply.behind !== null && creation.on_busy === 'interrupt') await interrupt(context, run.tenant, reply.behind);
       return { view: runView(state, 0), isNew: true };
     case 'session_missing': throw new Problem({ status: 404, code: 'not_found', detail: 'There is no such session, or it is not yours.', errors: [{ path: 'session_id', problem: 'unknown session' }] });
@@ -83,8 +87,8 @@ export function refuseWhereFull({ deps }: ApiContext): void {
   if (why !== null) throw unavailable(why);
 }
 
-export function createDepsOf({ deps: { clock, random, arms }, settings: { shards } }: ApiContext, store: RunDirectory): CreateDeps {
-  return { store, clock, random, shards, ...(arms === undefined ? {} : { arms }) };
+export function createDepsOf({ deps: { clock, random, arms, tracer }, settings: { shards } }: ApiContext, store: RunDirectory): CreateDeps {
+  return { store, clock, random, shards, ...(arms === undefined ? {} : { arms }), ...(tracer === undefined ? {} : { tracer }) };
 }
 
 /** The run in front is cancelled; one that has ended meanwhile was in nobody's way. */
@@ -125,7 +129,7 @@ function tooLate(): Problem {
 }
 
 /** Everything that can be refused is refused here, before anything is written. */
-function newRun(context: ApiContext, { tenant, body }: AskedRun): NewRun {
+function newRun(context: ApiContext, { tenant, body, traceparent }: AskedRun): NewRun {
   const { defaultAgent } = context.settings;
   const offered = context.deps.agents.get(body.agent ?? defaultAgent);
   if (offered === null && body.agent === undefined) throw invalidRequest([{ path: 'agent', problem: `is missing, and there is no agent "${defaultAgent}" to take its place; GET /v1/agents lists those there are` }]);
@@ -135,6 +139,6 @@ function newRun(context: ApiContext, { tenant, body }: AskedRun): NewRun {
   return {
     tenant, spec: offered.spec, agent_version: offered.version, limits, input: body.input, metadata: body.metadata,
     tags: [...new Set(body.tags)], priority: body.priority, run_at: body.run_at === undefined ? null : new Date(body.run_at).toISOString(),
-    session_id: body.session_id ?? null, when_busy: body.on_busy === 'queue' || body.on_busy === 'interrupt' ? 'queue' : 'reject',
+    session_id: body.session_id ?? null, when_busy: body.on_busy === 'queue' || body.on_busy === 'interrupt' ? 'queue' : 'reject', traceparent,
   };
 }

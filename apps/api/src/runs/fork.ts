@@ -7,13 +7,14 @@
  */
 import { createHash } from 'node:crypto';
 import { agentVersionOf } from '@treadle/config';
-import { canonicalJson, forAnotherRun, idIn, shardOf, specOf, type AgentSpec, type RunState } from '@treadle/core';
+import { canonicalJson, forAnotherRun, idIn, readTraceparent, shardOf, specOf, type AgentSpec, type RunState } from '@treadle/core';
 import { createRun, forkPoint, runView, type NewRun, type RunView } from '@treadle/engine';
 import { z } from 'zod';
 import { tenantOf } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
 import { fieldsNotSupported, invalidRequest, notFound, outcomeUnknown, Problem, unavailable } from '../problem.ts';
 import { json, problems, type ApiInstance } from '../server/api-types.ts';
+import { logAccepted } from '../server/log-requests.ts';
 import { StoreUnavailable } from '../store/unavailable.ts';
 import { namedLimits } from './command-schema.ts';
 import { createDepsOf, refuseWhereFull } from './create.ts';
@@ -35,6 +36,7 @@ interface AskedFork {
   readonly body: z.output<typeof forkSchema>;
   readonly rawBody: unknown;
   readonly idempotencyKey: string | undefined;
+  readonly traceparent: string | null;
 }
 
 export function forkRoute(app: ApiInstance, context: ApiContext): void {
@@ -50,7 +52,7 @@ export function forkRoute(app: ApiInstance, context: ApiContext): void {
     },
   }, async (request, reply) => {
     const { view, isNew } = await forkRun(context, {
-      tenant: tenantOf(request), run_id: request.params.run_id, body: request.body, rawBody: request.rawBody, idempotencyKey: request.headers['idempotency-key'],
+      tenant: tenantOf(request), run_id: request.params.run_id, body: request.body, rawBody: request.rawBody, idempotencyKey: request.headers['idempotency-key'], traceparent: readTraceparent(request.headers.traceparent),
     });
     return reply.code(isNew ? 202 : 200).header('location', `/v1/runs/${view.id}`).send(view);
   });
@@ -72,12 +74,15 @@ async function forkRun(context: ApiContext, asked: AskedFork): Promise<{ view: R
     throw outcomeUnknown('The store did not say whether the run was forked. Ask again with the same Idempotency-Key.', error);
   });
   if (reply.type === 'too_late') throw tooLate();
-  if (reply.type === 'created') context.deps.observe?.runCreated?.(run.spec.name);
+  if (reply.type === 'created') {
+    context.deps.observe?.runCreated?.(run.spec.name);
+    logAccepted(context.deps.logger, state);
+  }
   return { view: runView(state, 0), isNew: reply.type === 'created' };
 }
 
 /** Everything that can be refused is refused here, before anything is written. */
-async function newRun(context: ApiContext, { tenant, run_id, body }: AskedFork): Promise<NewRun> {
+async function newRun(context: ApiContext, { tenant, run_id, body, traceparent }: AskedFork): Promise<NewRun> {
   const { after_seq, input = null } = body;
   const { state, read_to } = await forkPoint(context.log, run_id, { after_seq, speaks: input !== null });
   if (read_to === 0) throw notFound();
@@ -88,7 +93,7 @@ async function newRun(context: ApiContext, { tenant, run_id, body }: AskedFork):
   return {
     tenant, spec, agent_version: body.chain === undefined ? state.agent_version : agentVersionOf(spec),
     limits: limitsWithin(spec.limits, { ...state.limits, ...namedLimits(body.limits) }), input, metadata: state.metadata, tags: state.tags, priority: state.priority,
-    run_at: null, fork: { from_run_id: run_id, messages: state.transcript.messages.map(({ seq: _, ...message }) => forAnotherRun(message)) },
+    run_at: null, traceparent, fork: { from_run_id: run_id, traceparent: state.traceparent, messages: state.transcript.messages.map(({ seq: _, ...message }) => forAnotherRun(message)) },
   };
 }
 

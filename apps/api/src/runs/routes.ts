@@ -1,4 +1,5 @@
 /** /v1/runs: accepting, listing, reading, waiting. */
+import { readTraceparent } from '@treadle/core';
 import { z } from 'zod';
 import { tenantOf } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
@@ -39,7 +40,7 @@ function createRoute(app: ApiInstance, context: ApiContext): void {
     },
   }, async (request, reply) => {
     const { view, isNew } = await acceptRun(context, {
-      tenant: tenantOf(request), body: request.body, rawBody: request.rawBody, idempotencyKey: request.headers['idempotency-key'],
+      tenant: tenantOf(request), body: request.body, rawBody: request.rawBody, idempotencyKey: request.headers['idempotency-key'], traceparent: readTraceparent(request.headers.traceparent),
     });
     return reply.code(isNew ? 202 : 200).header('location', `/v1/runs/${view.id}`).send(view);
   });

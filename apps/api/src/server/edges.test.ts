@@ -6,6 +6,7 @@ import { asked, begins, createdRun, createTestApi, keysOf, type TestApi } from '
 
 const logged: { readonly level: string; readonly fields: Readonly<Record<string, unknown>> }[] = [];
 const logger = {
+  debug: () => undefined, info: () => undefined,
   warn: (fields: Readonly<Record<string, unknown>>) => { logged.push({ level: 'warn', fields }); },
   error: (fields: Readonly<Record<string, unknown>>) => { logged.push({ level: 'error', fields }); },
 };

@@ -106,7 +106,7 @@ describe('the OpenAPI file', () => {
       { requestBody: { content: Record<string, { schema: { properties: object; required: string[] } }> }; parameters: { name: string; in: string }[] };
     const { schema } = requestBody.content['application/json']!;
     expect([Object.keys(schema.properties), schema.required]).toEqual([['agent', 'input', 'limits', 'metadata', 'tags', 'priority', 'run_at', 'session_id', 'on_busy'], ['input']]);
-    expect(parameters.map((parameter) => parameter.name)).toEqual(['idempotency-key']);
+    expect(parameters.map((parameter) => parameter.name)).toEqual(['idempotency-key', 'traceparent']);
     const { parameters: filters } = paths['/v1/runs']!.get as unknown as { parameters: { name: string; schema: object }[] };
     expect(filters.find((filter) => filter.name === 'limit')!.schema).toEqual({ type: 'integer', minimum: 1, maximum: 200 });
     expect(paths['/v1/runs/{run_id}/cancel']!.post).not.toHaveProperty('requestBody');

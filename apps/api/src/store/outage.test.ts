@@ -112,7 +112,7 @@ test('an archive that is away is 503 for a run that might be there, and none of 
 
 test('a fault of ours is 500 without a word of it, and is logged', async () => {
   const logged: unknown[] = [];
-  const logger = { warn: () => undefined, error: (fields: object) => { logged.push(fields); } };
+  const logger = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: (fields: object) => { logged.push(fields); } };
   const api = createTestApi({ store: (store) => ({ ...store, list: () => Promise.reject(new TypeError('secret inside')) }), deps: { logger } });
   const answer = await api.app.inject({ url: '/v1/runs', ...asked(keysOf.alpha) });
   expect([answer.statusCode, answer.json().code]).toEqual([500, 'internal']);

@@ -4,9 +4,9 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
-import { createLogger, type Logger } from '@treadle/telemetry';
+import { createLogger, startTracing, valueRedactor, type Logger } from '@treadle/telemetry';
 import { startWorker, UnfitRedis, type RunningWorker, type WorkerSetup } from '@treadle/worker';
-import { CommandFailed, exitCodes, loadSetup, portTaken } from '../setup.ts';
+import { CommandFailed, exitCodes, flushMs, loadSetup, packageVersion, portTaken } from '../setup.ts';
 import { tellParent, untilStopped } from './until-stopped.ts';
 
 /** `decorate` is for tests, which start this very process with something between it and its ports. */
@@ -18,12 +18,16 @@ export async function workerCommand(_args: readonly string[] = [], decorate?: Wo
   const stopped = untilStopped();
   const logger = createLogger({ level: settings.logLevel, name, secrets });
   keepAlive(logger);
+  const self = `${hostname()}-${process.pid}`;
+  const tracing = await startTracing({
+    settings, role: 'worker', name: self, version: await packageVersion(), mask: valueRedactor(secrets), onWarning: (problem) => { logger.warn({ problem }, 'traces cannot be sent; they are dropped, and runs go on'); },
+  });
   // Bound before a job is taken: a worker that cannot be watched does not begin.
   let worker: RunningWorker | null = null;
   const { server, url } = await serveMetrics(() => worker, { host: settings.host, port: settings.metricsPort });
   const starting = startWorker({
     settings, config, logger, secrets, redisUrl: settings.redisUrl, archiveDir: settings.archiveDir ?? '.treadle/archive',
-    name: `${hostname()}-${process.pid}`, poisonLimit: settings.poisonLimit, ...(decorate === undefined ? {} : { decorate }),
+    name: self, poisonLimit: settings.poisonLimit, ...(tracing === null ? {} : { tracer: tracing.tracer }), ...(decorate === undefined ? {} : { decorate }),
   }).catch((error: unknown) => {
     if (error instanceof UnfitRedis) throw new CommandFailed(exitCodes.badUsage, [`REDIS_URL: ${error.message}`]);
     throw error;
@@ -33,7 +37,9 @@ export async function workerCommand(_args: readonly string[] = [], decorate?: Wo
   tellParent({ url });
   await stopped;
   logger.info('draining');
+  const drainingMs = performance.now();
   await worker.drain(settings.drainTimeoutMs);
+  await tracing?.close(flushMs(settings.drainTimeoutMs - (performance.now() - drainingMs)));
   server.close();
   return exitCodes.done;
 }
