@@ -23,3 +23,4 @@ export { modelFleetConformance, runStoreConformance, type FleetUnderTest, type J
 export { startRedis, startRedisCluster, startWatchedRedis, type RedisCluster, type RedisServer, type RedisServerOptions, type WatchedRedis } from './redis/index.ts';
 export { apiPoints, crashingDirectory, crashingPorts, crashPoints, openArmed, type Armed, type Arming, type CrashingPorts, type CrashPoint } from './crash/index.ts';
 export { startTcpProxy, type TcpProxy } from './proxy/index.ts';
+export { startOtlpReceiver, type OtlpReceiver, type ReceivedSpan } from './otlp/index.ts';

@@ -22,15 +22,17 @@ export function inputJson({ messages }: ModelRequest, mask: Mask): string {
 }
 
 export function outputJson({ text, calls, finish }: ModelReply, mask: Mask): string {
-  const called = fitting(calls, (call) => callPart({ id: call.provider_id ?? '', name: call.name, input: call.input }, mask));
-  const said: Said = { role: 'assistant', parts: [...(text === '' ? [] : [textPart(text, mask)]), ...called], finish_reason: finish };
-  return JSON.stringify([said]);
+  const parts = fitting([...(text === '' ? [] : [text]), ...calls], (part) => typeof part === 'string' ? textPart(part, mask) : callPart({ id: part.provider_id ?? '', name: part.name, input: part.input }, mask));
+  return JSON.stringify([{ role: 'assistant', parts, finish_reason: finish } satisfies Said]);
 }
+
+/** For the names around them. */
+const wrapping = 100;
 
 /** The first of them, as many as an attribute takes. */
 function fitting<From, To>(all: readonly From[], made: (each: From) => To): To[] {
   const kept: To[] = [];
-  let bytes = mostTextBytes;
+  let bytes = wrapping;
   for (const each of all) {
     const one = made(each);
     bytes += Buffer.byteLength(JSON.stringify(one)) + 1;

@@ -1,0 +1,1 @@
+export { startOtlpReceiver, type OtlpReceiver, type ReceivedSpan } from './receiver.ts';
