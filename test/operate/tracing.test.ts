@@ -67,19 +67,23 @@ async function archivedTo(id: string): Promise<boolean> {
   return ofRun(id, 'archive_write').some((span) => span.attributes['treadle.archive.last_seq'] === last_seq);
 }
 
+function linesOf(role: Role): unknown[] {
+  return role.output().split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as unknown);
+}
+
 function onlyIn(spans: readonly ReceivedSpan[]): ReceivedSpan {
   expect(spans).toHaveLength(1);
   return spans[0]!;
 }
 
 test('a run over a killed worker, with a tool and a sub-agent, is one trace of its caller, with the conventions\' names and nothing of what was said', async () => {
-  await begin(settings());
+  await begin(settings({ LOG_LEVEL: 'trace' }));
   const first = await stage!.startWorker();
   const id = await post('/v1/runs', { agent: 'boss', input: `go slowly, ${said}` }, { traceparent: `00-${caller.trace}-${caller.span}-01` });
   await until('the first turn is there, and the second under way', () => ofRun(id, 'invoke_agent boss').length === 1 && stage!.model.requests.length === 2);
   first.kill();
   await first.exited;
-  await stage!.startWorker();
+  const second = await stage!.startWorker();
   expect(await stage!.client.wait(id, 60_000)).toMatchObject({ status: 'completed' });
   await whole(id);
 
@@ -122,8 +126,14 @@ test('a run over a killed worker, with a tool and a sub-agent, is one trace of i
 
   for (const write of named('archive_write')) expect([created.span_id, child.span_id]).toContain(write.parent_id);
   for (const body of collector.bodies) expect(body).not.toContain(said);
-  const headersToTools = JSON.stringify(stage!.model.requests.map((request) => request.headers));
-  expect(headersToTools).not.toContain('traceparent');
+  expect(JSON.stringify(stage!.model.requests.map((request) => request.headers))).not.toContain('traceparent');
+
+  // What the logs say of it is found by run, tenant and trace, and says nothing of what was said either.
+  const run = { run_id: id, tenant: 'default', trace_id: caller.trace };
+  expect(linesOf(stage!.api)).toContainEqual(expect.objectContaining({ ...run, msg: 'run accepted' }));
+  expect(linesOf(second)).toContainEqual(expect.objectContaining({ ...run, msg: 'turn taken over', turn: 2, attempt: 2, epoch: expect.any(Number) as number }));
+  expect(linesOf(second)).toContainEqual(expect.objectContaining({ ...run, msg: 'run ended', status: 'completed' }));
+  for (const process of [stage!.api, first, second]) expect(process.output()).not.toContain(said);
 }, 90_000);
 
 test('content that was asked for is there, without known secrets and within bounds', async () => {

@@ -18,6 +18,14 @@ test('what is written into the configuration where only secrets belong counts, a
   expect([...found].sort()).toEqual(['Bearer behind-bearer', 'behind-bearer', 'sk-from-env', 'sk-written', 'written-header', 'written-token']);
 });
 
+test('of an address that a tool or a server has, what its query calls a key counts; of one that came from the environment every value does', () => {
+  const found = secretsOf({
+    mcp_servers: { web: { url: 'https://web.example/mcp?token=of-the%20server&page=one' } },
+    http_tools: { look: { url: 'https://look.example/{id}?api_key=written-key&lang=en&token={token}', input_schema: { type: 'object', properties: { id: { type: 'string' }, token: { type: 'string' } }, required: ['id', 'token'] } }, find: { url: 'env:FIND' } },
+  }, { FIND: 'https://find.example/?k=from-env&lang=de' });
+  expect([...found].sort()).toEqual(['de', 'from-env', 'https://find.example/?k=from-env&lang=de', 'of-the server', 'of-the%20server', 'written-key'].sort());
+});
+
 test('of an address the password counts alone, as it is written and as it is sent; so do both halves of Basic', () => {
   expect(environmentSecrets({ REDIS_URL: 'redis://user:p%40ss-word@h:6379/0' })).toEqual(['redis://user:p%40ss-word@h:6379/0', 'p%40ss-word', 'p@ss-word']);
   expect(environmentSecrets({ REDIS_URL: 'redis-sentinel://:pass-word@h1,h2/master' })).toContain('pass-word');

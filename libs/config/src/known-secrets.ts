@@ -10,9 +10,11 @@ export function knownSecrets(config: Pick<CheckedConfig, 'models' | 'mcp_servers
   const credentials = Object.values(config.models).flatMap((model) => [...model.credentials, model.base_url]);
   const servers = Object.values(config.mcp_servers).flatMap(({ env, headers }) => [...tellingValues(env), ...tellingValues(headers)]);
   const tools = Object.values(config.http_tools).flatMap(({ headers }) => tellingValues(headers));
+  const addresses = [...Object.values(config.models).map((model) => model.base_url), ...Object.values(config.mcp_servers).flatMap(({ url }) => url ?? []), ...Object.values(config.http_tools).map((tool) => tool.url)];
+  const queries = addresses.flatMap((address) => queryOf(address).filter(([name]) => telling.test(name) || resolved.includes(address)).flatMap(([, value]) => value));
   // Of an address only what stands before the host is a secret.
   const whole = [...resolved, ...credentials, ...servers, ...tools].filter((value) => !URL.canParse(value) || resolved.includes(value));
-  return [...new Set([...whole, ...[...whole, ...credentials].flatMap(partsOf)])].filter((value) => value !== '');
+  return [...new Set([...whole, ...[...whole, ...credentials].flatMap(partsOf), ...queries])].filter((value) => value !== '');
 }
 
 /** The password of an address, as it stands there and as it is sent; what follows the scheme of an `Authorization` header. */
@@ -24,6 +26,15 @@ export function partsOf(secret: string): readonly string[] {
   if (scheme?.toLowerCase() !== 'basic') return [value];
   const pair = Buffer.from(value, 'base64').toString();
   return [value, pair, pair.slice(pair.indexOf(':') + 1)];
+}
+
+/** Of a query the names, and the values as they stand there and as they are meant. What is filled in for a call is no secret. */
+function queryOf(address: string): (readonly [name: string, value: readonly string[]])[] {
+  const query = /\?([^#]*)/.exec(address)?.[1] ?? '';
+  return query.split('&').flatMap((pair) => {
+    const [, name = '', value = ''] = /^([^=]*)=(.*)$/.exec(pair) ?? [];
+    return value === '' || value.includes('{') ? [] : [[name, spellings(value)] as const];
+  });
 }
 
 function tellingValues(named: Readonly<Record<string, string>>): readonly string[] {

@@ -46,7 +46,10 @@ export function createToolRunner(sources: ToolSources, options: ToolRunnerOption
       if (outside !== null) return mask.result({ content: outside, is_error: true, settled: true });
       return mask.result(await runCall(kinds.all.find((kind) => kind.owns(run.tool.name)), run, complete.graceMs));
     },
-    probe: (server) => kinds.mcp.probe(server),
+    probe: async (server) => {
+      const found = await kinds.mcp.probe(server);
+      return found.type === 'ok' ? found : { ...found, problem: mask.text(found.problem) };
+    },
     async close() {
       await Promise.all(kinds.all.map((kind) => kind.close()));
     },

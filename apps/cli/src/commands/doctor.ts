@@ -120,9 +120,9 @@ function checkAgents({ config }: Setup): Finding[] {
   return [...agents, ...configWarnings(config).map((each): Finding => ({ check: 'agents', state: 'warning', detail: each }))];
 }
 
-async function checkServers({ config }: Setup): Promise<Finding[]> {
+async function checkServers({ config, secrets }: Setup): Promise<Finding[]> {
   const servers = mcpServers(config);
-  const runner = createToolRunner(toolSources(config, { secrets: [] }));
+  const runner = createToolRunner(toolSources(config, { secrets }));
   try {
     return await Promise.all(Object.entries(servers).map(async ([name, server]): Promise<Finding> => {
       const found = await runner.probe(name);

@@ -9,7 +9,8 @@ export function secretsOf(connection: ModelConnection): readonly string[] {
   const secrets = [...connection.other_keys ?? [], ...(connection.api_key === undefined ? [] : [connection.api_key])];
   const url = URL.parse(connection.base_url);
   if (url !== null && url.password !== '') secrets.push(url.password, safeDecode(url.password));
-  return secrets.filter((secret) => secret.length > 0);
+  // Also as JSON and addresses write them.
+  return [...new Set(secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret.toWellFormed())]))].filter((secret) => secret.length > 0);
 }
 
 /** `detail` without the secrets, without anything that stands behind `Bearer`, on a bounded length, well formed. */
