@@ -3,6 +3,7 @@ import type { Protection } from './protections.ts';
 
 const egress = 'libs/egress/src/egress.ts';
 const ways = (named: string) => ({ file: 'libs/egress/src/egress.test.ts', named });
+const traces = (named: string) => ({ file: 'libs/telemetry/src/tracing/tracer.test.ts', named });
 const elsewhere = (named: string) => ({ file: 'libs/tools/src/kinds/mcp-http.test.ts', named });
 
 export const boundaryProtections: readonly Protection[] = [
@@ -29,6 +30,36 @@ export const boundaryProtections: readonly Protection[] = [
     without: 'what a tool says is passed on with the host\'s secrets in it',
     edits: [{ file: 'libs/tools/src/content/mask.ts', find: '    result: (result) => ordered.length === 0 ?', replace: '    result: (result) => ordered.length >= 0 ?' }],
     tests: [{ file: 'libs/tools/src/kinds/http.test.ts', named: 'keeps its secrets although the server echoes them' }],
+  },
+  {
+    name: 'traces-without-content',
+    without: 'traces hold what was said without being asked to',
+    edits: [{ file: 'libs/telemetry/src/tracing/tracer.ts', find: 'const told = capture && span.isRecording();', replace: 'const told = span.isRecording();' }],
+    tests: [traces('model_call')],
+  },
+  {
+    name: 'masked-before-cut',
+    without: 'captured content is cut first, and what is left of a secret at the edge is not known any more',
+    edits: [{ file: 'libs/telemetry/src/tracing/content.ts', find: "return { type: 'text', content: cut(mask(text)) };", replace: "return { type: 'text', content: mask(cut(text)) };" }],
+    tests: [traces('masked before it is cut')],
+  },
+  {
+    name: 'spans-end',
+    without: 'a span is left open where the work throws',
+    edits: [{ file: 'libs/engine/src/ports/tracer.ts', find: '  } finally {\n    span.end(how);\n  }', replace: "  } finally {\n    if (how.type !== 'threw') span.end(how);\n  }" }],
+    tests: [{ file: 'test/engine/tracing.test.ts', named: 'each span has ended, once' }, traces('whoever throws ends the span')],
+  },
+  {
+    name: 'errors-by-facts',
+    without: 'of an error is logged whatever libraries hang onto it',
+    edits: [{ file: 'libs/telemetry/src/logger.ts', find: "errorFacts.flatMap((name) => isFact(fields[name]) ? [[name, fields[name]]] : [])", replace: 'Object.entries(fields)' }],
+    tests: [{ file: 'libs/telemetry/src/logger.test.ts', named: 'of an error its facts are written' }],
+  },
+  {
+    name: 'query-secrets',
+    without: 'keys in the query of an address are not known as secrets',
+    edits: [{ file: 'libs/config/src/known-secrets.ts', find: '.flatMap(partsOf), ...queries])]', replace: '.flatMap(partsOf)])]' }],
+    tests: [{ file: 'libs/config/src/known-secrets.test.ts', named: 'what its query calls a key counts' }],
   },
   {
     name: 'repeat-by-effect',

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { problemTitles } from '@treadle/api';
 import { defaultBaseUrls, environmentTable } from '@treadle/config';
 import { defaultLimits, errorTypes, eventTypes, mayMove, recoveryActions, recoverySites, recoveryTable, runStatuses, statusOfStopReason } from '@treadle/core';
-import { metricDefinitions } from '@treadle/telemetry';
+import { metricDefinitions, operations, spanAttributeNames, spanNames } from '@treadle/telemetry';
 import { describe, expect, test } from 'vitest';
 import { errorsPage, machinePage, metricsPage, withTables } from './generate.ts';
 
@@ -84,6 +84,14 @@ describe('metrics.md', () => {
     const named = files.flatMap((file) => [...page(file).matchAll(/`(treadle_[a-z_]+)/g)].map((match) => match[1]!.replace(/_(bucket|count|sum)$/, '')));
     expect(named.filter((name) => !known.has(name))).toEqual([]);
   });
+});
+
+test('tracing.md has every span and every attribute, and names none that is not there', () => {
+  const text = page('tracing.md');
+  const spans = table(text, 'Spans').map((row) => code(row[0]).split(' ')[0]);
+  expect(spans.sort()).toEqual([...Object.values(operations), ...Object.values(spanNames)].sort());
+  const named = [...text.matchAll(/`((?:gen_ai|mcp|treadle|error|network)\.[a-z_.]+)`/g)].map((match) => match[1]!);
+  expect([...new Set(named)].sort()).toEqual([...spanAttributeNames].sort());
 });
 
 test.each(providers)('there is a page about the provider %s, with its default address', (provider) => {

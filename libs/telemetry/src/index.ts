@@ -6,5 +6,6 @@ export { observeChains, observeTrial } from './observe-chains.ts';
 export { observeAborted, observeEvent, observeWrite, type EventContext, type Write } from './observe-event.ts';
 export { startAtZero } from './start-at-zero.ts';
 export { redactKeys, valueRedactor } from './redact.ts';
+export { operations, spanAttributeNames, spanNames } from './tracing/names.ts';
 export { startTracing, tracingIsOn, type Tracing, type TracingSettings, type TracingSetup } from './tracing/start-tracing.ts';
 export type { Logger } from 'pino';

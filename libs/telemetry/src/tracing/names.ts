@@ -67,3 +67,5 @@ export const treadle = {
   firstSeq: 'treadle.archive.first_seq',
   lastSeq: 'treadle.archive.last_seq',
 } as const;
+
+export const spanAttributeNames: readonly string[] = [errorType, ...[genAi, content, mcp, treadle].flatMap((names) => Object.values(names))];
