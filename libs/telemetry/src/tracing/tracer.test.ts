@@ -89,7 +89,17 @@ test('a drained turn and one that goes on are no failures', () => {
   expect(exporter.getFinishedSpans().map((span) => span.status.code)).toEqual([SpanStatusCode.UNSET, SpanStatusCode.UNSET]);
 });
 
-test('captured content is masked before it is cut, and cut', () => {
+test('captured content is masked before it is cut: no piece of a secret is left at the edge, wherever that is', () => {
+  for (let before = mostTextBytes / 2; before < mostTextBytes; before += 5) {
+    const messages = [{ role: 'user' as const, content: `${'x'.repeat(before)}${secret}${'y'.repeat(9000)}` }];
+    tracerThat({ capture: true }).begin({ ...kinds.model_call, request: { ...request, messages } } as Traced, { parent: null }).end({ type: 'threw', error: null });
+  }
+  const inputs = exporter.getFinishedSpans().map((span) => String(span.attributes['gen_ai.input.messages']));
+  expect(inputs.every((input) => input.includes('bytes left out'))).toBe(true);
+  expect(inputs.filter((input) => input.includes('sk-s') || input.includes('odel'))).toEqual([]);
+});
+
+test('captured content is cut, message by message and as a whole', () => {
   const long = { ...request, messages: Array.from({ length: 50 }, (_, index) => ({ role: 'user' as const, content: `${index} ${'x'.repeat(mostTextBytes - 10)}${secret}${'y'.repeat(9000)}` })) };
   const span = made({ ...kinds.model_call, request: long } as Traced, { type: 'model_call', outcome: { type: 'replied', reply: { ...reply, text: `${'\u0000'.repeat(9000)}${secret}`, calls: Array.from({ length: 40 }, () => ({ provider_id: 'c', name: 'n', input: { text: 'z'.repeat(5000) }, problem: null })) } } }, { capture: true });
   for (const name of ['gen_ai.input.messages', 'gen_ai.output.messages']) expect(Buffer.byteLength(String(span.attributes[name])), name).toBeLessThanOrEqual(mostContentBytes);
