@@ -35,6 +35,9 @@ test('of an error its facts are written, and nothing of the request, the answer 
   const [line] = logged((logger) => { logger.error({ err: outer }, 'failed'); });
   expect(line).not.toMatch(/said-|hidden/);
   const { err } = JSON.parse(line!) as { err: Record<string, unknown> };
+  const [many] = logged((logger) => { logger.error({ err: new AggregateError([Object.assign(command, { port: 1 }), outer]) }, 'failed'); });
+  expect(many).not.toMatch(/said-|hidden/);
+  expect((JSON.parse(many!) as { err: unknown }).err).toMatchObject({ errors: [{ code: 'OOM', port: 1 }, { status: 401 }] });
   expect(err).toMatchObject({ type: 'Error', message: 'refused: OOM command not allowed', status: 401, stack: expect.stringContaining('caused by: Error: OOM command not allowed') as string });
 });
 

@@ -18,10 +18,14 @@ export interface LoggerOptions {
 const errorFacts = ['type', 'message', 'stack', 'code', 'errno', 'syscall', 'address', 'port', 'hostname', 'status', 'statusCode', 'retryable'] as const;
 
 function errorFields(error: unknown): unknown {
-  if (!(error instanceof Error)) return error;
+  if (!(error instanceof Error)) return String(error);
   const fields: Readonly<Record<string, unknown>> = { ...stdSerializers.err(error) };
-  return Object.fromEntries(errorFacts.flatMap((name) => isFact(fields[name]) ? [[name, fields[name]]] : []));
+  const facts = Object.fromEntries(errorFacts.flatMap((name) => isFact(fields[name]) ? [[name, fields[name]]] : []));
+  // A host with several addresses fails once for each, and says so only in here.
+  return error instanceof AggregateError ? { ...facts, errors: error.errors.slice(0, mostErrors).map(errorFields) } : facts;
 }
+
+const mostErrors = 5;
 
 function isFact(value: unknown): boolean {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
