@@ -11,7 +11,7 @@ import { noUsage } from './usage.ts';
 
 const answered: EventBody[] = [{ type: 'turn_end', duration: 1, usage: noUsage }];
 const between = (): RunState => fixture({ events: answered });
-const claimed = (tool_changes: TurnClaimed['tool_changes']): TurnClaimed => ({
+const claimed = (tool_changes: NonNullable<TurnClaimed['tool_changes']> | null): TurnClaimed => ({
   type: 'turn_claimed', unavailable: [], room_ms: 0, now_s: 1000, worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: 0, judgement: noJudgement, history: null, begun: [], tools: null, tool_problems: [], tool_changes, commands: [],
 });
 const news = { tools: [tool('look'), tool('fresh')], gone: ['write', 'poll'], kept: [{ name: 'look', hash: 'sha256:2' }] };
