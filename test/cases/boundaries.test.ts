@@ -11,9 +11,11 @@ import { startCases, type Cases } from './stage.ts';
 import { wires } from './speech.ts';
 import { messagesOf, resultsOf } from './wire.ts';
 
-/** Ways of writing this machine, the cloud's metadata service and other insides. */
+/** Forty ways of writing this machine, the cloud's metadata service and other insides (R27). */
 const forms = [
-  '127.0.0.1', '[::1]', '[::ffff:127.0.0.1]', '2130706433', '0x7f000001', '0177.0.0.1', '127.1', '0.0.0.0', '169.254.169.254', '[fd00:ec2::254]', 'localhost', 'localhost.', '10.0.0.1', '100.100.100.200',
+  '127.0.0.1', '[::1]', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[0:0:0:0:0:ffff:7f00:0001]', '2130706433', '0x7f000001', '0x7f.0.0.1', '0x7f.1', '0177.0.0.1', '017700000001', '0177.0.0.0x1', '127.1', '127.0.1', '127.255.255.254',
+  '0', '0.0.0.0', '[::]', '169.254.169.254', '2852039166', '0xa9fea9fe', '[::ffff:169.254.169.254]', '[fd00:ec2::254]', '[fe80::1]', '[fc00::1]', 'localhost', 'localhost.', 'LOCALHOST', '10.0.0.1', '167772161', '172.16.0.1',
+  '172.31.255.255', '192.168.0.1', '[::ffff:192.168.0.1]', '100.64.0.1', '100.100.100.200', '224.0.0.1', '[64:ff9b::7f00:1]', '①②⑦.0.0.1', '%31%32%37.0.0.1',
 ] as const;
 const secret = 'Bearer SECRET1-of-the-host';
 
@@ -40,10 +42,10 @@ beforeAll(async () => {
         redirected: { url: `${outside.origin}/leads-inside` },
         echo: { url: `${outside.origin}/{path}`, headers: { authorization: 'env:HOST_TOKEN' }, input_schema: { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] } },
       },
-      mcp_servers: { inner: { url: `${canary.origin}/mcp` }, moved: { url: `${outside.origin}/mcp`, headers: { authorization: 'env:HOST_TOKEN' } } },
+      mcp_servers: { ...Object.fromEntries(forms.map((host, index) => [`form_${index}`, { url: at(host) }])), inner: { url: `${canary.origin}/mcp` }, moved: { url: `${outside.origin}/mcp`, headers: { authorization: 'env:HOST_TOKEN' } } },
     },
     agents: {
-      curious: { tools: ['form_*', 'redirected', 'http_get'], limits: { same_error_limit: 100 } }, served: { tools: ['inner/*', 'moved/*', 't/say'] }, reader: { tools: ['t/say', 'http_get'] }, echoing: { tools: ['echo'] }, waiting: { tools: ['endless'] },
+      curious: { tools: [...forms.map((_, index) => `form_${index}`), 'redirected', 'http_get'], limits: { same_error_limit: 1000, tool_budget: 1000 } }, served: { tools: ['inner/*', 'moved/*', 't/say'] }, surrounded: { tools: ['form_*/*', 't/say'] }, reader: { tools: ['t/say', 'http_get'] }, echoing: { tools: ['echo'] }, waiting: { tools: ['endless'] },
     },
   });
   await cases.worker();
@@ -54,7 +56,7 @@ afterAll(async () => {
 });
 
 describe('addresses inside', () => {
-  test('C82: of HTTP tools and of what a model asks for are refused in every form, and no redirect leads there', async () => {
+  test('C82, R27: of HTTP tools and of what a model asks for are refused in every form, and no redirect leads there', async () => {
     const calls = [
       ...forms.map((_, index) => ({ id: `form_${index}`, name: `form_${index}`, args: {} })),
       ...forms.map((host, index) => ({ id: `get_${index}`, name: 'http_get', args: { url: `http://${host}:${canary.port}/` } })),
@@ -82,6 +84,17 @@ describe('addresses inside', () => {
     expect(pinned!.tools.map(({ name }) => name)).toEqual(['t/say']);
     expect(pinned!.problems).toHaveLength(2);
     expect(pinned!.problems.find((problem) => problem.includes('inner'))).toMatch(/not a public address/);
+    expect(canary.seen).toEqual([]);
+  });
+
+  test('R27: forty forms as addresses of MCP servers are never asked either', async () => {
+    const { run, events } = await play(cases, 'R27 mcp', [tool('c1', 't__say', { code: '"here"' }), text('ok')], { agent: 'surrounded' });
+    expect(run).toMatchObject({ status: 'completed', answer: 'ok' });
+    const [pinned] = ofType(events, 'tools_changed');
+    expect([forms.length, pinned!.tools.map(({ name }) => name)]).toEqual([40, ['t/say']]);
+    forms.forEach((host, index) => {
+      expect(pinned!.problems.find((problem) => problem.includes(`form_${index} `)), host).toMatch(/not a public address|no connection|ENOTFOUND|EAI_AGAIN/);
+    });
     expect(canary.seen).toEqual([]);
   });
 

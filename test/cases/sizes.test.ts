@@ -73,6 +73,25 @@ describe('big payloads', () => {
     }
   }, 60_000);
 
+  test('R23: ten thousand calls in one reply are more than the budget: none is carried out, and the log holds no part of them', async () => {
+    const calls = Array.from({ length: 10_000 }, (_, index) => ({ id: `c${index}`, name: 't__note', args: { v: String(index) } }));
+    const { run, events, live } = await play(cases, 'R23 calls', [reply({ calls }), text('There were too many.')]);
+    expect(run).toMatchObject({ status: 'expired', stop_reason: 'tool_budget' });
+    expect(live.starts()).toEqual([]);
+    expect(ofType(events, 'tool_result').filter(({ is_error }) => !is_error)).toEqual([]);
+  }, 60_000);
+
+  test('R23: a tool’s name of a megabyte and arguments of two hundred levels are errors for the model to read, and are kept short', async () => {
+    let deep: unknown = 'end';
+    for (let level = 0; level < 200; level++) deep = { deeper: deep };
+    const { run, events } = await play(cases, 'R23 name', [tool('a', 'n'.repeat(1_000_000), {}), tool('b', 't__note', { v: 'x', deep }), text('well')]);
+    expect(run).toMatchObject({ status: 'completed', answer: 'well' });
+    const results = ofType(events, 'tool_result');
+    expect(results.map(({ is_error, content }) => [is_error, content.length < 2000])).toEqual([[true, true], [true, true]]);
+    expect(results[1]!.content).toContain('nested deeper than 64 levels');
+    expect(JSON.stringify(events).length).toBeLessThan(100_000);
+  }, 60_000);
+
   test('C46: through all of that the worker’s event loop is never late by 200 ms (99th percentile of 5 s)', async () => {
     const { workerS, idleS, readings } = await watch.stop();
     expect(readings).toBeGreaterThan(1);
