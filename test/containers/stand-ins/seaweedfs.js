@@ -1,0 +1,15 @@
+/** Answers /healthz, and passes everything else to the S3 server behind it. */
+const { createServer, request } = require('node:http');
+
+import('fauxqs').then(async ({ startFauxqs }) => {
+  const { port } = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false });
+  createServer((incoming, outgoing) => {
+    if (incoming.url === '/healthz') return outgoing.end();
+    const { method, url: path, headers } = incoming;
+    incoming.pipe(request({ host: '127.0.0.1', port, method, path, headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(outgoing);
+    }));
+  }).listen(8333);
+});
+process.on('SIGTERM', () => process.exit(0));
