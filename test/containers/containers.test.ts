@@ -1,13 +1,15 @@
 /** The image as it is built from its own Dockerfile, and the system in containers: what a worker's death and its drain cost there. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createClient } from '@treadle/client';
 import type { RunEvent } from '@treadle/core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../e2e/processes.ts';
 import { imageOf } from './compose-file.ts';
-import { docker, findEngine, inspect, tryDocker } from './engine.ts';
+import { docker, findEngine, hasCompose, inspect, tryDocker } from './engine.ts';
 import { buildImages, image } from './images.ts';
 import type { Plan } from './model/ollama.ts';
+import { adminKey, createStack } from './stack.ts';
 import { startStage, type Stage } from './stage.ts';
 
 // Everything is taken away by the tests themselves: a container that watches over them would be one image more to have.
@@ -123,6 +125,67 @@ describe.skipIf(findEngine([imageOf('redis')]).type !== 'ready')('the image', ()
       const turns = log.flatMap((each) => (each.type === 'turn_start' ? [{ turn: each.turn_number, attempt: each.attempt, worker: each.worker }] : []));
       expect(turns.map(({ turn: number, attempt }) => `${number}.${attempt}`)).toEqual(['1.1', '2.1', '3.1', '3.2', '4.1', '5.1']);
       expect(stage.workerNamed(turns[3]!.worker).getId()).not.toBe(worker.getId());
+    }, 180_000);
+  });
+
+  describe.skipIf(!hasCompose || findEngine(['redis', 's3', 'prometheus'].map(imageOf)).type !== 'ready')('and docker-compose.yml, brought up with two workers', () => {
+    const stack = createStack();
+    beforeAll(async () => {
+      await stack.compose('up', '--detach', '--wait', '--no-build', '--scale', 'worker=2', 'api', 'worker', 'prometheus');
+    }, 300_000);
+    afterAll(async () => { await stack.down(); }, 120_000);
+
+    const input = JSON.stringify({ turns: 2, call: { name: 'files__list_directory', args: { path: '/app/docs' } } } satisfies Plan);
+
+    test('a run is enqueued with one command, by the agent that comes with the image', async () => {
+      const { code, stdout, stderr } = await stack.try('run', '--rm', '-T', 'cli', 'run', input);
+      expect(code, `${stdout}${stderr}`).toBe(0);
+      expect(stdout).toContain('getting-started.md');
+      expect(stdout).toMatch(/completed \(answered\): 3 turns, 2 tool calls/);
+    }, 60_000);
+
+    test('doctor finds nothing wrong in any of the containers', async () => {
+      for (const where of [['exec', '-T', 'api', './treadle'], ['exec', '-T', 'worker', './treadle'], ['run', '--rm', '-T', 'cli']]) {
+        const { code, stdout, stderr } = await stack.try(...where, 'doctor', '--json');
+        const findings = stdout.trim().split('\n').map((line) => JSON.parse(line) as { check: string; state: string; detail: string });
+        expect(findings.filter(({ state }) => state !== 'ok'), `${where.join(' ')}${stderr}`).toEqual([]);
+        expect(findings.map(({ detail }) => detail).join('\n')).toMatch(/appendonly yes, appendfsync always, noeviction\nbucket treadle at http:\/\/s3:8333: write/);
+        expect(code).toBe(0);
+      }
+    }, 120_000);
+
+    test('what ended is in the bucket, whole', async () => {
+      const client = createClient({ url: await stack.url('api', 8080), apiKey: adminKey });
+      const { id } = await client.createRun({ input });
+      const ended = await client.wait(id, 60_000);
+      await until('it is archived', async () => (await client.run(id))['archived_seq'] === ended.last_seq, 30_000);
+    }, 120_000);
+
+    test('Prometheus finds the API and each worker by the name of its service, and again when there are more or fewer', async () => {
+      const url = await stack.url('prometheus', 9090);
+      const up = async (): Promise<Record<string, number>> => {
+        const { data } = await (await fetch(`${url}/api/v1/query?query=${encodeURIComponent('sum by (job) (up)')}`)).json() as { data: { result: { metric: { job: string }; value: [number, string] }[] } };
+        return Object.fromEntries(data.result.map(({ metric, value }) => [metric.job, Number(value[1])]));
+      };
+      await until('two workers are scraped', async () => JSON.stringify(await up()) === JSON.stringify({ 'treadle-api': 1, 'treadle-worker': 2 }), 90_000);
+      await stack.compose('up', '--detach', '--wait', '--no-build', '--no-recreate', '--scale', 'worker=3', 'worker');
+      await until('a third is found', async () => (await up())['treadle-worker'] === 3, 90_000);
+      await stack.compose('up', '--detach', '--no-build', '--no-recreate', '--scale', 'worker=1', 'worker');
+      await until('those that are gone are forgotten', async () => (await up())['treadle-worker'] === 1, 90_000);
+      const { data } = await (await fetch(`${url}/api/v1/rules`)).json() as { data: { groups: { name: string; rules: unknown[] }[] } };
+      expect(data.groups.map(({ name }) => name).sort()).toEqual(['treadle', 'treadle-recorded']);
+    }, 400_000);
+
+    test('stopping everything ends each process of Treadle with 0, and starting it again loses nothing', async () => {
+      const client = createClient({ url: await stack.url('api', 8080), apiKey: adminKey });
+      const { data: before } = await client.runs({ limit: '50' });
+      const containers = (await Promise.all(['api', 'worker'].map((service) => stack.containers(service)))).flat();
+      await stack.compose('stop');
+      for (const id of containers) expect(await inspect(id, '.State')).toMatchObject({ Status: 'exited', ExitCode: 0 });
+      await stack.compose('up', '--detach', '--wait', '--no-build', '--no-recreate', 'api', 'worker');
+      const again = createClient({ url: await stack.url('api', 8080), apiKey: adminKey });
+      expect((await again.runs({ limit: '50' })).data.map(({ id }) => id)).toEqual(before.map(({ id }) => id));
+      expect(before.length).toBeGreaterThanOrEqual(2);
     }, 180_000);
   });
 });
