@@ -140,7 +140,7 @@ describe.skipIf(findEngine([imageOf('redis')]).type !== 'ready')('the image', ()
     test('a run is enqueued with one command, by the agent that comes with the image', async () => {
       const { code, stdout, stderr } = await stack.try('run', '--rm', '-T', 'cli', 'run', input);
       expect(code, `${stdout}${stderr}`).toBe(0);
-      expect(stdout).toContain('getting-started.md');
+      expect(stdout).toContain('[FILE] archive.md');
       expect(stdout).toMatch(/completed \(answered\): 3 turns, 2 tool calls/);
     }, 60_000);
 
@@ -186,6 +186,22 @@ describe.skipIf(findEngine([imageOf('redis')]).type !== 'ready')('the image', ()
       const again = createClient({ url: await stack.url('api', 8080), apiKey: adminKey });
       expect((await again.runs({ limit: '50' })).data.map(({ id }) => id)).toEqual(before.map(({ id }) => id));
       expect(before.length).toBeGreaterThanOrEqual(2);
+    }, 180_000);
+
+    test('Redis is lost: the archive in the bucket brings back what was under way, as the page says', async () => {
+      const client = createClient({ url: await stack.url('api', 8080), apiKey: adminKey });
+      const { id } = await client.createRun({ input: JSON.stringify({ ...JSON.parse(input) as Plan, stall_at: 2 } satisfies Plan) });
+      await until('the first turn is archived', async () => {
+        const run = await client.run(id);
+        return run.tool_calls === 1 && run['archived_seq'] === run.last_seq && run.turn_number === 2;
+      });
+      await stack.compose('kill', 'worker', 'api');
+      await stack.compose('exec', '-T', 'redis', 'redis-cli', 'flushall');
+      expect(await stack.compose('run', '--rm', '-T', '--no-deps', 'cli', 'restore', '--from-archive')).toContain('1 were restored');
+      await stack.compose('up', '--detach', '--wait', '--no-build', '--no-recreate', 'api', 'worker');
+      const again = createClient({ url: await stack.url('api', 8080), apiKey: adminKey });
+      expect(await again.wait(id, 60_000)).toMatchObject({ status: 'completed', answer: 'done', tool_calls: 2 });
+      expect(await again.replay(id)).toMatchObject({ identical: true });
     }, 180_000);
   });
 });

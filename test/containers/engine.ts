@@ -10,9 +10,10 @@ const bases = ['node:24-bookworm-slim', 'debian:bookworm-slim'];
 
 export type Engine = { readonly type: 'ready' } | { readonly type: 'missing'; readonly reason: string };
 
-/** Pulls what is missing. Says on standard error why tests will be skipped. */
+/** Pulls what is missing. Says on standard error why tests will be skipped; with `CONTAINERS_REQUIRED` they are not skipped, and this throws. */
 export function findEngine(images: readonly string[]): Engine {
   const engine = look([...bases, ...images]);
+  if (engine.type === 'missing' && process.env['CONTAINERS_REQUIRED'] !== undefined) throw new Error(engine.reason);
   if (engine.type === 'missing') process.stderr.write(`containers are not tested: ${engine.reason} (npm run test:containers brings an engine on Debian)\n`);
   return engine;
 }
