@@ -171,7 +171,10 @@ describe.skipIf(!ready)('the image', () => {
         const { data } = await (await fetch(`${url}/api/v1/query?query=${encodeURIComponent('sum by (job) (up)')}`)).json() as { data: { result: { metric: { job: string }; value: [number, string] }[] } };
         return Object.fromEntries(data.result.map(({ metric, value }) => [metric.job, Number(value[1])]));
       };
-      await until('two workers are scraped', async () => JSON.stringify(await up()) === JSON.stringify({ 'treadle-api': 1, 'treadle-worker': 2 }), 90_000);
+      await until('the API and two workers are scraped', async () => {
+        const jobs = await up();
+        return jobs['treadle-api'] === 1 && jobs['treadle-worker'] === 2;
+      }, 90_000);
       await stack.compose('up', '--detach', '--wait', '--no-build', '--no-recreate', '--scale', 'worker=3', 'worker');
       await until('a third is found', async () => (await up())['treadle-worker'] === 3, 90_000);
       await stack.compose('up', '--detach', '--no-build', '--no-recreate', '--scale', 'worker=1', 'worker');
