@@ -15,7 +15,7 @@ const alerts = all(text('alerts.yml'), /- alert: (\w+)/g);
 
 describe.skipIf(!hasPrometheus())('promtool', () => {
   test.each([
-    ['takes the configuration', ['check', 'config', 'prometheus.yml']], ['takes the rules', ['check', 'rules', 'recording.yml', 'alerts.yml']],
+    ['takes the configuration', ['check', 'config', 'prometheus.yml']], ['takes that of the containers', ['check', 'config', 'containers.yml']], ['takes the rules', ['check', 'rules', 'recording.yml', 'alerts.yml']],
     ['sees every alert fire when it should and be silent when it should', ['test', 'rules', 'tests/alerts.yml']],
   ])('%s', (_name, args) => {
     const { status, stdout, stderr } = spawnSync('promtool', args, { cwd: folder, encoding: 'utf8' });

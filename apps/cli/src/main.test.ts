@@ -16,12 +16,10 @@ function start(args: readonly string[], env?: Readonly<Record<string, string>>):
 }
 
 test.each(['/proc/nothing/here', '/dev/null/data'])('up names a data folder that cannot be made: %s', async (folder) => {
-  const startMs = performance.now();
   const one = start(['up', '--data', folder]);
+  // It ends at all: node's own recursive mkdir would not.
   expect(await one.exited).toBe(2);
   expect(one.output.stderr).toMatch(new RegExp(`^treadle: --data: the folder ${folder} cannot be made: .+\n$`));
-  // Most of it is node's own start.
-  expect(performance.now() - startMs).toBeLessThan(5000);
 });
 
 test('doctor leaves nothing in the folder where it is asked', async () => {

@@ -16,6 +16,8 @@ export interface ModelServerOptions extends ScriptOptions {
   readonly models?: readonly ServedModel[];
   /** Default any free one; a server that comes back takes the port it had. */
   readonly port?: number;
+  /** Default 127.0.0.1; inside a container 0.0.0.0. */
+  readonly host?: string;
 }
 
 export interface ModelServer extends Played {
@@ -54,7 +56,7 @@ export async function startModelServer(options: ModelServerOptions = {}): Promis
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(options.port ?? 0, '127.0.0.1', resolve);
+    server.listen(options.port ?? 0, options.host ?? '127.0.0.1', resolve);
   });
   const { port } = server.address() as AddressInfo;
   const { requests, parallel, violations, add, received, assertUsedUp } = player;
