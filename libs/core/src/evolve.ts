@@ -8,6 +8,7 @@
  */
 import { assertNever, InvariantBroken } from './assert-never.ts';
 import type { ChildRunEvent, ErrorEvent, HookSpoke, RunCreated, RunEvent, RunUpdated, SessionHistory, StateChange, ToolsChanged, TurnEnd, ValidationFailed } from './events.ts';
+import { approvalRequested, approvalResolved } from './approval.ts';
 import { called, replied, settled } from './evolve-reply.ts';
 import { errorFingerprint } from './fingerprint.ts';
 import { isEnded, mayMove, type PauseReason } from './stop-reason.ts';
@@ -59,6 +60,8 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
     case 'image_removed': return edited(state, event);
     case 'child_run': return childChanged(state, event);
     case 'session_history': return withHistory(state, event);
+    case 'approval_requested': return approvalRequested(state, event);
+    case 'approval_resolved': return approvalResolved(state, event);
     case 'context_truncated': case 'outcome_resolved': return {};
     case 'run_updated': return updated(state, event);
     case 'final_response': return { answer: event.text, output: event.output ?? null, checks: event.checks ?? [], candidate: null, pieces: '' };
@@ -100,7 +103,8 @@ function moved(state: RunState, event: StateChange & { ts: number }): Partial<Ru
     started_at: state.started_at ?? (event.new === 'running' ? event.ts : null),
     pause_reason: event.new === 'paused' ? (event.reason as PauseReason) : null,
     resumes_at: event.new === 'paused' ? event.resumes_at ?? null : null,
-    parks: state.parks + (event.resumes_at === undefined ? 0 : 1),
+    // What waits for a person does not wait for a provider.
+    parks: state.parks + (event.resumes_at === undefined || event.reason === 'approval' ? 0 : 1),
     pending: event.new === 'paused' ? event.pending ?? [] : [],
     stop_reason: isEnded(event.new) ? (event.reason as RunState['stop_reason']) : null,
   };

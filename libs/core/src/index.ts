@@ -1,10 +1,10 @@
 export { assertNever, InvariantBroken } from './assert-never.ts';
-export type { AgentSpec, BuiltinTool, CanaryArm, CanaryPin, ChainSpec, EffectClass, HookDecision, HookSpec, ModelSpec, OnUnknown, ParallelClass, SubagentSpec, ToolDefinition, ValidatorSpec } from './agent-spec.ts';
+export type { AgentSpec, ApprovalRule, BuiltinTool, CanaryArm, CanaryPin, ChainSpec, EffectClass, HookDecision, HookSpec, ModelSpec, OnUnknown, ParallelClass, SubagentSpec, ToolDefinition, ValidatorSpec } from './agent-spec.ts';
 export { builtinTools } from './agent-spec.ts';
 export { canonicalJson } from './canonical-json.ts';
 export { awaitsAnswer, childOf, endOf, isSpawn, tellings, type Telling } from './children.ts';
 export { decodeEvent, encodeEvent, isNewer, restoreState, stamp, stateChanges, type StateChanges, type StateFields } from './codec.ts';
-export { wishesOf, type ChildEnded, type Command, type CommandType, type OutcomeCommand, type Wishes } from './command.ts';
+export { wishesOf, type ApprovalCommand, type ChildEnded, type Command, type CommandType, type OutcomeCommand, type Wishes } from './command.ts';
 export { actionPrompt, parseAction, type Action } from './action.ts';
 export { compactionLevels } from './compaction.ts';
 export { candidates } from './choose-model.ts';
@@ -14,7 +14,7 @@ export { answerIn, answerOf } from './decide-answer.ts';
 export { interpreted } from './decide-replied.ts';
 export { asked } from './doubt.ts';
 export { errorMeanings, errorTypes, type ErrorType } from './error-type.ts';
-export { eventTypes, type CompactionLevel, type ChildLimits, type EventBody, type EventType, type OutcomeWord, type PendingCall, type RunEvent, type ToolResult, type UnusualOutcome } from './events.ts';
+export { eventTypes, type ApprovalWord, type CompactionLevel, type ChildLimits, type EventBody, type EventType, type OutcomeWord, type PendingCall, type RunEvent, type ToolResult, type UnusualOutcome } from './events.ts';
 export { evolve, fold } from './evolve.ts';
 export { idIn, isId, shardOf, type IdKind } from './ids.ts';
 export {

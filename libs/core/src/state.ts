@@ -21,8 +21,18 @@ export interface OpenCall {
   readonly execution: ParallelClass;
   readonly invalid: string | null;
   readonly settled: boolean;
+  /** Of a call that needs a person's word. */
+  readonly approval?: CallApproval;
   /** A result that came before those of earlier calls; it moves to the transcript in the order of the calls. */
   readonly waiting_result: { readonly seq: number; readonly content: string; readonly is_error: boolean; readonly images?: readonly ToolImage[] } | null;
+}
+
+export interface CallApproval {
+  readonly state: 'waiting' | 'approved' | 'denied';
+  /** Of the call as it was asked about; once it is approved, as it is carried out. */
+  readonly digest: string;
+  /** ISO 8601. */
+  readonly expires_at: string | null;
 }
 
 /** A run that a call of this one has started. */
