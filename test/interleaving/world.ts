@@ -198,7 +198,7 @@ export class Worker {
       }) },
       tools: {
         catalogue: () => Promise.resolve({ tools: [...this.#spawnTool(), testTool('look'), testTool('write', { effect: 'once', parallel: 'serial', ...(world.mutations.asks === true ? { on_unknown: 'ask' as const } : {}) })], problems: [] }),
-        check: () => null,
+        check: () => null, asks: () => false,
         run: (run) => this.#gate(() => Promise.resolve(this.#carryOut(run))),
       },
     };

@@ -1,6 +1,7 @@
 export { assertNever, InvariantBroken } from './assert-never.ts';
 export type { AgentSpec, ApprovalRule, BuiltinTool, CanaryArm, CanaryPin, ChainSpec, EffectClass, HookDecision, HookSpec, ModelSpec, OnUnknown, ParallelClass, SubagentSpec, ToolDefinition, ValidatorSpec } from './agent-spec.ts';
 export { builtinTools } from './agent-spec.ts';
+export { awaitedWords, isWord, wordKeyOf, type WordCommand, type WordKey } from './awaited-words.ts';
 export { canonicalJson } from './canonical-json.ts';
 export { awaitsAnswer, childOf, endOf, isSpawn, tellings, type Telling } from './children.ts';
 export { decodeEvent, encodeEvent, isNewer, restoreState, stamp, stateChanges, type StateChanges, type StateFields } from './codec.ts';

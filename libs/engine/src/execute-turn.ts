@@ -8,6 +8,7 @@
  * E5  Nothing here sleeps to wait: a wait is a commit that ends the delivery.
  */
 import { answerIn, answerOf, asked, assertNever, candidates, decide, estimateTokens, initialState, interpreted, isNewer, isSpawn, noJudgement, restoreState, specOf, toolUses, turnTimeoutOf, type Decision, type Judgement, type Message, type OfferedChild, type ReplyCall, type RunState, type ToolCallsSettled, type TurnClaimed, type TurnInput } from '@treadle/core';
+import { digestsToApprove } from './approvals.ts';
 import { putOffUntilArchived, type ArchiveFirst } from './archive-first.ts';
 import { callModel, modelsTold, summarise } from './call-model.ts';
 import { lookInto, type StoreFound } from './changed-store.ts';
@@ -268,7 +269,7 @@ function asJudged(deps: TurnDeps, state: RunState, input: TurnInput): TurnInput 
     return tool === undefined || call.problem !== null ? call : { ...call, problem: deps.tools.check(tool, call.input) };
   });
   const judgement = calls.length > 0 || reply.finish === 'length' ? noJudgement : judge(deps, state, answerOf(state, reply));
-  return { ...input, reply: { ...reply, calls }, judgement, children: offeredChildren(deps, state, calls) };
+  return { ...input, reply: { ...reply, calls }, judgement, children: offeredChildren(deps, state, calls), approvals: digestsToApprove(deps.tools, state, calls) };
 }
 
 /** The runs that calls of a reply would start, by the ids that these calls will have. */
