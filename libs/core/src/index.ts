@@ -33,7 +33,7 @@ export {
   isEnded, mayMove, pauseReasons, runStatuses, statusOfStopReason, stopReasons, type EndStatus, type PauseReason, type RunStatus, type StopReason,
 } from './stop-reason.ts';
 export { planGroups } from './plan-groups.ts';
-export { idempotencyKey, ledgerVerdict, toolUses, type LedgerEntry } from './tool-call.ts';
+export { idempotencyKey, ledgerVerdict, oversizedInput, toolUses, type LedgerEntry } from './tool-call.ts';
 export {
   noJudgement, type Decision, type Effect, type Judgement, type ModelFailed, type ModelFailure, type ModelReplied, type ModelReply, type OfferedChild, type ReplyCall,
   type SettledCall, type Summarised, type SummaryPurpose, type TimeLimit, type ToolCallsSettled, type TurnClaimed, type TurnInput, type Unavailable,
