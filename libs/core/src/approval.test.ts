@@ -2,14 +2,14 @@
 import { describe, expect, test } from 'vitest';
 import type { ToolDefinition } from './agent-spec.ts';
 import { InvariantBroken } from './assert-never.ts';
-import { lookAhead } from './codec.ts';
+import { isNewer, lookAhead, stateChanges } from './codec.ts';
 import type { Command } from './command.ts';
 import { decide } from './decide.ts';
 import type { EventBody } from './events.ts';
 import { fixture, fold, model, reply, tool } from './fixture.ts';
 import { runnableCalls } from './questions.ts';
 import { modelRequest } from './request.ts';
-import type { RunState } from './state.ts';
+import { initialState, type RunState } from './state.ts';
 import { noJudgement, type Decision, type ReplyCall, type SettledCall, type TurnInput } from './turn-input.ts';
 
 const rule = (over: Partial<NonNullable<ToolDefinition['approval']>> = {}) => ({ timeout_s: null, on_timeout: 'deny' as const, ...over });
@@ -31,6 +31,14 @@ const types = (decision: Decision): string[] => decision.events.map((event) => e
 const after = (state: RunState, ...inputs: TurnInput[]): RunState => inputs.reduce((now, input) => fold(now, decide(now, input)), state);
 const waiting = (...calls: ReplyCall[]): RunState => after(start(), replied(calls));
 const results = (state: RunState): string[] => state.transcript.messages.flatMap((message) => message.role === 'tool' ? [`${message.tool_use_id} ${message.content}`] : []);
+
+test('a run that has such a tool is none for a version that would not ask', () => {
+  const stored = (state: RunState): { fields: Readonly<Record<string, string>> } => stateChanges(initialState, state);
+  expect(stored(start()).fields['fold_version']).toBe('2');
+  expect(isNewer(stored(start()))).toBe(false);
+  expect(isNewer({ fields: { fold_version: '3' } })).toBe(true);
+  expect(stored(start([tool('mail')])).fields).not.toHaveProperty('fold_version');
+});
 
 describe('a reply with a call that needs a word', () => {
   test('pauses the run with the reply, and says what is waited for', () => {

@@ -49,7 +49,7 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
     case 'max_iterations': return {
       partial: { iterations: event.iterations, last_action_summary: event.last_action_summary, state: event.state, summary: event.summary },
       usage: event.usage === undefined ? state.usage : addUsage(state.usage, event.usage) };
-    case 'tools_changed': return { tools: event.tools, ...toolNews(state, event) };
+    case 'tools_changed': return { tools: event.tools, ...toolNews(state, event), ...foldOf(state, event) };
     case 'error': return failed(state, event);
     case 'validation_error': return invalid(state, event);
     case 'stop_hook': return hookSpoke(state, event);
@@ -76,6 +76,11 @@ function toolNews({ tool_news }: RunState, { done, tools, gone = [], kept = [] }
   if (done === 'pinned') return {};
   const missing = [...tool_news?.gone ?? [], ...gone].filter((name) => !tools.some((tool) => tool.name === name));
   return { tool_news: { changes: (tool_news?.changes ?? 0) + 1, gone: [...new Set(missing)], kept: { ...tool_news?.kept, ...Object.fromEntries(kept.map(({ name, hash }) => [name, hash])) } } };
+}
+
+/** What an older version would carry out unasked, it is not to take. */
+function foldOf({ fold_version }: RunState, { tools }: ToolsChanged): Partial<RunState> {
+  return tools.some((tool) => tool.approval !== undefined) ? { fold_version: Math.max(2, fold_version) } : {};
 }
 
 function created(event: RunCreated & { run_id: string; ts: number }): Partial<RunState> {

@@ -62,7 +62,7 @@ export interface Partial_ {
 }
 
 export interface RunState {
-  /** Raised when an older fold could not go on with what this one makes. Whoever raises it stores it with every run; see `isNewer`. */
+  /** Raised by an event that an older fold could not go on from; so it is stored with that. See `newestFold`. */
   readonly fold_version: number;
   readonly last_seq: number;
   readonly last_ts: number;
@@ -176,6 +176,9 @@ export interface RunState {
   readonly retired_ids: readonly string[];
   readonly transcript: Transcript;
 }
+
+/** The newest form of a state that this version can go on from. 2: tools with rules of approval, which an older one would carry out unasked. */
+export const newestFold = 2;
 
 export const initialState: RunState = {
   fold_version: 1, last_seq: 0, last_ts: 0, epoch: 0,

@@ -104,7 +104,7 @@ export async function executeTurn(deps: TurnDeps, job: { readonly run_id: string
  * store's clock, and with all its commands: the pump gives it to whoever comes first, and no slot is held.
  */
 async function leftToAnother(deps: TurnDeps, { hold, claimed }: Held): Promise<boolean> {
-  const newer = claimed.stored !== null && isNewer(initialState, claimed.stored);
+  const newer = claimed.stored !== null && isNewer(claimed.stored);
   // One that a command has woken early has a wait of its own, which another would take the place of.
   const why = newer ? ['a newer version has written it'] : claimed.wait_ms === 0 && claimed.other_store === null ? deps.elsewhere?.(hold.state) ?? null : null;
   if (why === null) return false;
