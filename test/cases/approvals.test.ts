@@ -203,6 +203,7 @@ test('the command line says what waits, and approves', async () => {
   const live = await cases.begin('CLI approvals', [reply({ calls: [{ id: 'c1', name: 'ops__deploy', args: { t: 'x' } }, { id: 'c2', name: 'ops__deploy2', args: { t: 'y' } }] }), text('done')], { agent });
   await waiting(live, 'c1', 'c2');
   const env = { TREADLE_URL: cases.stage.api.url };
+  expect((await treadle(['runs', 'show', live.id], { env })).stdout).toContain(`waits for approval: ops/deploy {"t":"x"}\n  treadle runs approve ${live.id} c1 (or deny)\n`);
   expect(await treadle(['runs', 'approve', live.id, 'c1', '--input', '{"t":"z"}', '--reason', 'safer'], { env })).toMatchObject({ code: 0, stdout: expect.stringContaining('has the word') as string });
   expect(await treadle(['runs', 'approve', live.id, 'c1'], { env })).toMatchObject({ code: 2, stderr: expect.stringContaining('already_decided') as string });
   expect(await treadle(['runs', 'deny', live.id, 'c2', '--reason', 'no', '--json'], { env })).toMatchObject({ code: 0, stdout: expect.stringContaining(live.id) as string });

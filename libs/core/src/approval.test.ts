@@ -174,6 +174,12 @@ describe('time', () => {
     expect(decision.effect).toEqual({ type: 'settle_tool_calls' });
   });
 
+  test('that is not over does not count as such where the run was woken for something else', () => {
+    const decision = decide(late({}, call('a')), claimed([], { now_s: 1010 }));
+    expect(types(decision)).toEqual(['paused→running resumed', 'running→paused approval']);
+    expect(decision.effect).toEqual({ type: 'pause', delay_ms: 50_000 });
+  });
+
   test('that is over ends the run where its tool says so, every call with its one result', () => {
     const state = late({ on_timeout: 'expire' }, call('a'), call('m', 'mail'));
     const decision = decide(state, claimed([], { now_s: 1060 }));

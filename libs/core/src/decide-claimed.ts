@@ -48,11 +48,16 @@ export function decideClaimed(state: RunState, input: TurnClaimed): Decision {
     return behind(events, endRun(now, 'session_timeout', { ...closing, before }));
   }
   if (!state.turn_open) return behind(events, newTurn(now, input));
-  // The store's clock has woken it: by this worker's own the time may not have come yet.
-  const overdue = overdueApprovals(now, woken ? Math.max(input.now_s, Date.parse(state.resumes_at) / 1000) : input.now_s);
+  const overdue = overdueApprovals(now, woken ? wokenAt(state.resumes_at, input.now_s) : input.now_s);
   const left = lookAhead(now, overdue.events);
   if (!overdue.ends) return behind([...events, ...overdue.events], takeOver(left, input));
   return behind([...events, ...overdue.events], endRun(left, 'approval_timeout', { ...closing, before: closingResults(left, input.begun) }));
+}
+
+/** Epoch seconds. The store's clock has woken the run: by this worker's own the time may not quite have come. Where it is far off, somebody else has put the run off meanwhile. */
+function wokenAt(resumes_at: string, now_s: number): number {
+  const due_s = Date.parse(resumes_at) / 1000;
+  return due_s - now_s < 1 ? Math.max(due_s, now_s) : now_s;
 }
 
 /** Whether what the run was paused for has come: the last word on its calls, the end of the last run that is waited for. */

@@ -44,7 +44,7 @@ const verbs: Record<string, (call: Call) => Promise<number>> = {
   show: async ({ client, id, json, write }) => {
     const run = await client.run(id);
     write(json ? `${JSON.stringify(run)}\n` : `${summary(run)}\n${run.answer ?? ''}\n`);
-    if (!json) for (const child of startedBy(await client.tree(id))) write(`${child}\n`);
+    if (!json) for (const line of [...waitsFor(run), ...startedBy(await client.tree(id))]) write(`${line}\n`);
     return exitCodes.done;
   },
   tail: async ({ client, id, json, write, after }) => {
@@ -111,6 +111,13 @@ function argumentsOf(text: string): Readonly<Record<string, unknown>> {
     // Said below, in the same words.
   }
   throw new CommandFailed(exitCodes.badUsage, ['--input: expected a JSON object, the arguments of the call']);
+}
+
+/** A line for each call that needs a person's word. */
+function waitsFor({ id, pending }: Run): string[] {
+  const calls = Array.isArray(pending) ? pending as readonly { kind: string; tool_use_id: string; tool_name: string; tool_input: unknown }[] : [];
+  return calls.filter(({ kind }) => kind === 'approval')
+    .map(({ tool_use_id, tool_name, tool_input }) => `waits for approval: ${tool_name} ${JSON.stringify(tool_input)}\n  treadle runs approve ${id} ${tool_use_id} (or deny)`);
 }
 
 /** A line for each descendant, indented by its depth. */
