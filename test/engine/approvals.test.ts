@@ -2,10 +2,13 @@
 import { defaultLimits, idIn, noJudgement, noUsage, type Command, type ModelReply, type PendingCall, type ReplyCall, type RunEvent } from '@treadle/core';
 import { archiveRun, createRun, executeTurn, HeldRuns, noIncrements, restoreRuns, WarmRuns, type ToolRun, type TurnDeps } from '@treadle/engine';
 import { alwaysThere, createMemoryArchive, createMemoryRunStore, testSpec, testTool, type MemoryRunStore } from '@treadle/testkit';
-import { expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 
-const clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => performance.now() };
+/** As the stores' own; nothing else moves it. */
+let nowMs = 1_700_000_000_000;
+const clock = { nowMs: () => nowMs, monotonicMs: () => performance.now() };
 const random = { uuid: () => crypto.randomUUID(), jitter: () => 0 };
+beforeEach(() => { nowMs = 1_700_000_000_000; });
 const run_id = idIn('run', 0, '1'.repeat(32));
 const approval = (timeout_s: number | null = null) => ({ timeout_s, on_timeout: 'deny' as const });
 const call = (id: string, name: string): ReplyCall => ({ provider_id: id, name, input: { what: id }, problem: null });
@@ -81,6 +84,7 @@ test('one whose time is over while nobody has it is denied once it is back', asy
   await restoreRuns({ store: second.store, archive, clock }, { accept_repeats: false, strict: false, shards: 1 });
   expect(second.store.jobs()).toEqual([]);
   second.store.passTime(1001);
+  nowMs += 1001;
   await second.store.pump(0, { limit: 10, grace_ms: 1000 });
   await second.work();
   expect([await second.status(), begun]).toEqual(['completed', []]);
