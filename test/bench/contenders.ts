@@ -74,7 +74,7 @@ export function treadle({ redisUrl, modelUrl }: Place): Contender {
     store, clock, random, warm: new WarmRuns(), worker: 'bench', limits: { poison: 3, nudges: 5 }, held: new HeldRuns(store), models: gateway,
     increments: new IncrementWriter({ store, random }), archive: { putBlob: () => Promise.resolve(''), getBlob: () => Promise.resolve(null), events: () => Promise.resolve([]) }, judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
     tools: {
-      catalogue: () => Promise.resolve({ tools: [look], problems: [] }), check: () => null,
+      catalogue: () => Promise.resolve({ tools: [look], problems: [] }), check: () => null, asks: () => false,
       run: () => Promise.resolve({ content: observation, is_error: false, settled: true }),
     },
   };

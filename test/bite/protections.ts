@@ -3,6 +3,7 @@
  * tests that must then fail. An edit is exact text, found once in its file, so that a change of the source makes it fail loudly
  * instead of proving nothing.
  */
+import { approvalProtections } from './approval-protections.ts';
 import { boundaryProtections } from './boundary-protections.ts';
 import { canaryProtections } from './canary-protections.ts';
 import { fleetProtections } from './fleet-protections.ts';
@@ -220,5 +221,5 @@ const durabilityProtections: readonly Protection[] = [
 
 export const protections: readonly Protection[] = [
   ...storeProtections, ...engineProtections, ...archiveProtections, ...readerProtections, ...durabilityProtections, ...fleetProtections, ...canaryProtections,
-  ...boundaryProtections, ...lostWriteProtections,
+  ...boundaryProtections, ...lostWriteProtections, ...approvalProtections,
 ];

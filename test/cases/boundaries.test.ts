@@ -154,7 +154,9 @@ describe('text from outside that gives orders', () => {
     const { run, requests, events } = await play(cases, `C84 echo ${wire}`, [
       reply({ calls: ['whoami', 'fine', '..'].map((path) => ({ id: `c_${path.length}`, name: 'echo', args: { path } })) }), text('ok')], { agent: 'echoing', wire });
     expect(run).toMatchObject({ status: 'completed', answer: 'ok' });
-    expect(ofType(events, 'tool_result').map(({ content }) => content)).toEqual([
+    // The calls run beside one another, and results are logged as they come.
+    const results = new Map(ofType(events, 'tool_result').map(({ tool_use_id, content }) => [tool_use_id, content]));
+    expect(ofType(events, 'tool_use').map(({ tool_use_id }) => results.get(tool_use_id))).toEqual([
       'HTTP 401 Unauthorized\n/whoami with [redacted]', '/fine with [redacted]', 'The arguments do not fit the tool\'s address: a value may not lead to another path.']);
     // The server did get it: else there was nothing to hide.
     expect(outside.seen.filter(({ url }) => url === '/whoami').at(-1)!.headers.authorization).toBe(secret);

@@ -24,7 +24,16 @@ interface Tool {
   readonly answer: (input: Input) => Answer;
 }
 
-const tools: Readonly<Record<string, Tool>> = {
+/** What nobody should use unasked. */
+const ops: Readonly<Record<string, Tool>> = {
+  deploy: { properties: { t: 'string', ms: 'number' }, optional: ['ms'], read: false, answer: ({ t }) => `deployed ${String(t)}` },
+  deploy2: { properties: { t: 'string' }, read: false, answer: ({ t }) => `deployed ${String(t)} again` },
+  send_mail: { properties: { to: 'string' }, read: false, answer: ({ to }) => `sent to ${String(to)}` },
+  delete_all: { properties: {}, read: false, answer: () => 'all is gone' },
+  look_up: { properties: { q: 'string' }, read: true, answer: ({ q }) => `nothing about ${String(q)}` },
+};
+
+const plain: Readonly<Record<string, Tool>> = {
   // The same tool three times: the host calls it once, idempotent, and once beside others.
   note: { properties: { v: 'string', ms: 'number' }, optional: ['ms'], read: false, answer: ({ v }) => `noted ${String(v)}` },
   keyed_note: { properties: { v: 'string', ms: 'number' }, optional: ['ms'], read: false, answer: ({ v }) => `noted ${String(v)}` },
@@ -68,6 +77,7 @@ const ledger = process.env.LEDGER_FILE;
 if (ledger === undefined) throw new Error('LEDGER_FILE names no file');
 const file = ledger;
 const running = new Map<unknown, () => void>();
+const tools = process.env.CASE_TOOLS === 'ops' ? ops : plain;
 
 function send(id: unknown, result: unknown): void {
   process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, result })}\n`);

@@ -73,22 +73,25 @@ describe('big payloads', () => {
     }
   }, 60_000);
 
-  test('R23: ten thousand calls in one reply are more than the budget: none is carried out, and the log holds no part of them', async () => {
+  test('R23: ten thousand calls in one reply are no reply: none of them is carried out or kept, and the model is asked again', async () => {
     const calls = Array.from({ length: 10_000 }, (_, index) => ({ id: `c${index}`, name: 't__note', args: { v: String(index) } }));
     const { run, events, live } = await play(cases, 'R23 calls', [reply({ calls }), text('There were too many.')]);
-    expect(run).toMatchObject({ status: 'expired', stop_reason: 'tool_budget' });
-    expect(live.starts()).toEqual([]);
-    expect(ofType(events, 'tool_result').filter(({ is_error }) => !is_error)).toEqual([]);
+    expect(run).toMatchObject({ status: 'completed', answer: 'There were too many.' });
+    expect(ofType(events, 'error')).toMatchObject([{ error_type: 'tool_call_malformed', detail: 'the reply held 10000 tool calls; at most 512 are taken' }]);
+    expect([live.starts(), ofType(events, 'tool_use')]).toEqual([[], []]);
   }, 60_000);
 
   test('R23: a tool’s name of a megabyte and arguments of two hundred levels are errors for the model to read, and are kept short', async () => {
     let deep: unknown = 'end';
-    for (let level = 0; level < 200; level++) deep = { deeper: deep };
-    const { run, events } = await play(cases, 'R23 name', [tool('a', 'n'.repeat(1_000_000), {}), tool('b', 't__note', { v: 'x', deep }), text('well')]);
+    let chain: unknown = { limit: 0 };
+    for (let level = 0; level < 200; level++) [deep, chain] = [{ deeper: deep }, { limit: level, and: chain }];
+    const { run, events, live } = await play(cases, 'R23 name', [tool('a', 'n'.repeat(1_000_000), {}), tool('b', 't__note', { v: 'x', deep }), tool('c', 't__query', { q: chain }), text('well')]);
     expect(run).toMatchObject({ status: 'completed', answer: 'well' });
     const results = ofType(events, 'tool_result');
-    expect(results.map(({ is_error, content }) => [is_error, content.length < 2000])).toEqual([[true, true], [true, true]]);
-    expect(results[1]!.content).toContain('nested deeper than 64 levels');
+    expect(results.map(({ is_error, content }) => [is_error, content.length < 2000])).toEqual([[true, true], [true, true], [true, true]]);
+    // Also where the tool's schema would take them: what is cut off is not what was meant.
+    for (const { content } of results.slice(1)) expect(content).toContain('nested deeper than 64 levels');
+    expect(live.starts()).toEqual([]);
     expect(JSON.stringify(events).length).toBeLessThan(100_000);
   }, 60_000);
 

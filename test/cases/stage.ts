@@ -36,6 +36,8 @@ export interface CasesOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Other parts of the configuration, as they are; entries of `mcp_servers` beside the case tools. */
   readonly config?: Readonly<Record<string, object>>;
+  /** The server `ops` is there, whose tools nobody should use unasked; an agent has them where it names them. */
+  readonly ops?: boolean;
   /** With the tools of `functions.config.ts`. */
   readonly functions?: boolean;
 }
@@ -168,10 +170,14 @@ function configOf(options: CasesOptions, { url, ledgerFile }: { readonly url: st
       provider: wire, model: own.provider === undefined ? onWire(name, wire) : name, base_url: baseUrl(url, own.provider ?? wire), context_window: 32_768, max_output_tokens: 1024, ...own,
     })),
     chains: each(chains, (name, list, wire) => ({ models: fixed.has(name) ? list : list.map((model) => onWire(model, wire)) })),
-    mcp_servers: { t: { command: process.execPath, args: [join(import.meta.dirname, 'case-tools.ts')], env: { LEDGER_FILE: ledgerFile }, trusted: true, concurrency: 100 }, ...servers },
+    mcp_servers: { t: caseTools(ledgerFile, 'plain'), ...(options.ops === true ? { ops: caseTools(ledgerFile, 'ops') } : {}), ...servers },
     tools: { 't/keyed_note': { effect: 'idempotent' }, ...options.tools },
     agents: each(agents, (_, own, wire) => ({ instructions: 'Test.', tools: ['t/*'], ...own, chain: onWire(own.chain ?? 'default', wire) })),
   };
+}
+
+function caseTools(ledgerFile: string, which: 'plain' | 'ops'): object {
+  return { command: process.execPath, args: [join(import.meta.dirname, 'case-tools.ts')], env: { LEDGER_FILE: ledgerFile, CASE_TOOLS: which }, trusted: true, concurrency: 100 };
 }
 
 function onWire(name: string, wire: Wire): string {

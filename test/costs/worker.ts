@@ -44,7 +44,7 @@ export async function startCostWorker(options: CostOptions): Promise<CostWorker>
     } },
     tools: {
       catalogue: () => Promise.resolve({ tools: [testTool('look'), testTool('write', { effect: 'once', parallel: 'serial' })], problems: [] }),
-      check: () => null,
+      check: () => null, asks: () => false,
       run: () => Promise.resolve({ content: observation, is_error: false, settled: true }),
     },
   };

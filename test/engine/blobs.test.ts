@@ -39,7 +39,7 @@ async function played({ results, sees = true, reads = false, maxBytes = 1000, ar
       },
     },
     tools: {
-      catalogue: () => Promise.resolve({ tools: [testTool('look', { effect: 'read' }), ...(reads ? [testTool('read_blob', { effect: 'read' })] : [])], problems: [] }), check: () => null,
+      catalogue: () => Promise.resolve({ tools: [testTool('look', { effect: 'read' }), ...(reads ? [testTool('read_blob', { effect: 'read' })] : [])], problems: [] }), check: () => null, asks: () => false,
       run: () => Promise.resolve({ is_error: false, settled: true, ...results[ran++]! }),
     },
   };

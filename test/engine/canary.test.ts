@@ -86,7 +86,7 @@ describe('finishing a run', () => {
     await createRun({ store, clock, random, shards: 1, arms: createArms(canaries) }, run, { run_id: id, not_after_ms: Number.MAX_SAFE_INTEGER });
     const turn: TurnDeps = {
       store, clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held: new HeldRuns(store), judge: { judge: () => ({ hooks: [], checks: [], output: null }) },
-      history: () => Promise.resolve([]), archive: { putBlob: () => Promise.resolve('b'), getBlob: () => Promise.resolve(null), events: () => Promise.resolve([]) }, increments: noIncrements, tools: { catalogue: async () => ({ tools: [], problems: [] }), check: () => null, run: () => Promise.reject(new Error('no tool')) },
+      history: () => Promise.resolve([]), archive: { putBlob: () => Promise.resolve('b'), getBlob: () => Promise.resolve(null), events: () => Promise.resolve([]) }, increments: noIncrements, tools: { catalogue: async () => ({ tools: [], problems: [] }), check: () => null, asks: () => false, run: () => Promise.reject(new Error('no tool')) },
       models: { ...alwaysThere, call: async ({ request }) => request.model.name === 'next' && nextFails
         ? { type: 'failed', failure: { error_type: 'model_not_found', detail: 'gone', retry_after_s: null, partial_text: '', usage: null } }
         : { type: 'replied', reply: { text: 'done', thinking: '', provider_data: null, calls: [], finish: 'stop', finish_raw: 'stop', usage } } },

@@ -45,7 +45,7 @@ async function world(limits: Partial<Limits>, model: (call: ModelCall, turn: num
     archive: { putBlob: () => Promise.resolve('b'), getBlob: () => Promise.resolve(null), events: () => Promise.resolve([]) }, increments: new IncrementWriter({ store, random }, { firstMs: 5, maxMs: 10 }),
     models: { ...alwaysThere, call: (call) => model(call, ++turn) },
     tools: {
-      catalogue: () => Promise.resolve({ tools: [testTool('quick', { effect: 'read' })], problems: [] }), check: () => null,
+      catalogue: () => Promise.resolve({ tools: [testTool('quick', { effect: 'read' })], problems: [] }), check: () => null, asks: () => false,
       run: () => Promise.resolve({ content: 'ok', is_error: false, settled: true }),
     },
   };

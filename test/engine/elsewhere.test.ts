@@ -20,7 +20,7 @@ async function world(over: Partial<TurnDeps> = {}) {
     clock, random, warm: new WarmRuns(), worker: 'w', limits: { poison: 3, nudges: 5 }, held: new HeldRuns(store), judge: { judge: () => noJudgement }, history: () => Promise.resolve([]),
     archive: { putBlob: () => Promise.resolve('b'), getBlob: () => Promise.resolve(null), events: () => Promise.resolve([]) }, increments: noIncrements,
     models: { ...alwaysThere, call: ({ request }) => { asked.push(JSON.stringify(request)); return Promise.resolve({ type: 'replied', reply: answer }); } },
-    tools: { catalogue: () => Promise.resolve({ tools: [], problems: [] }), check: () => null, run: () => Promise.reject(new Error('there are no tools')) },
+    tools: { catalogue: () => Promise.resolve({ tools: [], problems: [] }), check: () => null, asks: () => false, run: () => Promise.reject(new Error('there are no tools')) },
     ...over,
   };
   const log = async (): Promise<RunEvent[]> => (await store.events(run_id, 0, 1000))!.events.map((text) => JSON.parse(text) as RunEvent);
@@ -65,7 +65,7 @@ test('a run that a newer version has written is left alone until one comes that 
   const claim = w.deps.store.claim;
   Object.assign(w.deps.store, { claim: async (request: Parameters<typeof claim>[0]): Promise<ClaimReply> => {
     const reply = await claim({ ...request, held: null });
-    return newer && reply.type === 'claimed' ? { ...reply, stored: { ...reply.stored!, fields: { ...reply.stored!.fields, fold_version: '2' } } } : reply;
+    return newer && reply.type === 'claimed' ? { ...reply, stored: { ...reply.stored!, fields: { ...reply.stored!.fields, fold_version: '3' } } } : reply;
   } });
   for (let n = 0; n < 3; n++) await w.deliver();
   expect(await w.log()).toHaveLength(2);

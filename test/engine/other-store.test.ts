@@ -39,7 +39,7 @@ async function world(replies: ModelReply[]) {
       return Promise.resolve({ type: 'replied', reply: replies.shift()! });
     } },
     tools: {
-      catalogue: () => Promise.resolve({ tools: [testTool('look', { effect: 'read', parallel: 'serial' }), testTool('touch', { effect: 'once', parallel: 'serial' })], problems: [] }), check: () => null,
+      catalogue: () => Promise.resolve({ tools: [testTool('look', { effect: 'read', parallel: 'serial' }), testTool('touch', { effect: 'once', parallel: 'serial' })], problems: [] }), check: () => null, asks: () => false,
       run: async ({ tool }) => { begun.push(tool.name); await inTool(); return { content: 'ok', is_error: false, settled: true }; },
     },
   };

@@ -29,7 +29,7 @@ async function world() {
     archive: { putBlob: () => Promise.resolve('b'), getBlob: () => Promise.resolve(null), events: () => Promise.resolve([]) }, increments: noIncrements, archiveFirst: archiveFirst(archiving, () => undefined),
     models: { ...alwaysThere, call: (call) => { call.onText('The'); const next = replies.shift()!; afterModel(); return Promise.resolve({ type: 'replied', reply: next }); } },
     tools: {
-      catalogue: () => Promise.resolve({ tools: [testTool('look', { effect: 'read', parallel: 'serial' }), testTool('touch', { effect: 'once', parallel: 'serial' })], problems: [] }), check: () => null,
+      catalogue: () => Promise.resolve({ tools: [testTool('look', { effect: 'read', parallel: 'serial' }), testTool('touch', { effect: 'once', parallel: 'serial' })], problems: [] }), check: () => null, asks: () => false,
       run: async ({ tool }) => { begun.push({ tool: tool.name, archived: await archive.events(run_id, 0, 1000) }); return { content: 'ok', is_error: false, settled: true }; },
     },
   };

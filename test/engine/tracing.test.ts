@@ -37,7 +37,7 @@ async function world({ wrap = (store) => store, tool = () => Promise.resolve('se
     archive: { putBlob: () => Promise.resolve('b'), getBlob: () => Promise.resolve(null), events: () => Promise.resolve([]) }, increments: new IncrementWriter({ store: turns, random }),
     models: { ...alwaysThere, call: async () => ({ type: 'replied', reply: await model() }) },
     tools: {
-      catalogue: () => Promise.resolve({ tools: [testTool('look')], problems: [] }), check: () => null,
+      catalogue: () => Promise.resolve({ tools: [testTool('look')], problems: [] }), check: () => null, asks: () => false,
       run: async () => ({ content: await tool(), is_error: false, settled: true }),
     },
   };

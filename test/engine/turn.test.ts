@@ -27,7 +27,7 @@ async function world(parts: Parts) {
     models: { ...alwaysThere, call: async (call) => ({ type: 'replied', reply: await parts.model(call) }) },
     tools: {
       catalogue: () => Promise.resolve({ tools: parts.tools ?? [testTool('slow', { effect: 'once' }), testTool('quick', { effect: 'once' })], problems: [] }),
-      check: () => null,
+      check: () => null, asks: () => false,
       run: async (tool) => ({ content: await parts.tool?.(tool) ?? 'ok', is_error: false, settled: !tool.signal.aborted }),
     },
   };

@@ -17,7 +17,7 @@ export interface Loss {
 export async function violations(world: World, loss: Loss | null): Promise<string[]> {
   const log = await logOf(world, runId);
   const found = await runProblems(world, runId);
-  found.push(...toolProblems(world, loss), ...requestProblems(world));
+  found.push(...toolProblems(world, loss), ...requestProblems(world), ...approvalProblems(world, log, loss));
   if (loss === null) found.push(...commandProblems(world, log));
   return found;
 }
@@ -63,6 +63,17 @@ export function toolProblems(world: World, loss: Loss | null): string[] {
     if (forgiven >= 0) counted.splice(forgiven, 1);
   }
   return new Set(counted).size === counted.length ? [] : [`started twice: ${counted.join()}`];
+}
+
+/** Nothing of a batch begins before the words on it, and what was denied never does: as the tools saw it. */
+function approvalProblems(world: World, log: readonly RunEvent[], loss: Loss | null): string[] {
+  if (world.mutations.approves !== true) return [];
+  const words = log.flatMap((event) => event.type === 'approval_resolved' ? [event] : []);
+  const denied = words.filter(({ decision }) => decision === 'deny').map(({ tool_use_id }) => tool_use_id);
+  const begun = world.starts.map(({ tool_use_id }) => tool_use_id);
+  const early = world.early.map(({ tool, tool_use_id }) => `${tool} ${tool_use_id} began while a word was waited for`);
+  const again = loss === null ? words.map(({ tool_use_id }) => tool_use_id).filter((id, index, all) => all.indexOf(id) !== index) : [];
+  return [...early, ...denied.filter((id) => begun.includes(id)).map((id) => `${id} was denied and began`), ...again.map((id) => `two words on ${id}`)];
 }
 
 /** Calls paired with their results at once and in order, and a user message first. */

@@ -102,12 +102,19 @@ async function wakeUp(world: World): Promise<boolean> {
 /** A person knows what the outside world says; the first of two words counts. */
 async function giveWord(world: World, pending: readonly PendingCall[]): Promise<boolean> {
   if (pending.length === 0) return world.send({ type: 'resume' });
-  const words = pending.flatMap(({ tool_use_id }) => {
+  const words = pending.flatMap(({ kind, tool_use_id, digest = '', tool_input }) => {
+    if (kind === 'approval') return decisionsOn(tool_use_id, { digest, what: String(tool_input.what) }).map((command) => world.send(command));
     const outcome = world.starts.some((start) => start.tool_use_id === tool_use_id) ? 'happened' as const : 'did_not_happen' as const;
     return [outcome, 'happened' as const].map((each) => world.send({ type: 'outcome', tool_use_id, outcome: each, by: 'ann' }));
   });
   const taken = await Promise.all(words);
   return taken.filter(Boolean).length === pending.length;
+}
+
+/** The first of them counts: the first write is approved, the second denied. */
+function decisionsOn(tool_use_id: string, { digest, what }: { readonly digest: string; readonly what: string }): Command[] {
+  const decisions = what === 'first' ? ['approve', 'deny'] as const : ['deny', 'approve'] as const;
+  return decisions.map((decision) => ({ type: 'approval', tool_use_id, digest, decision, by: 'ann', reason: null }));
 }
 
 async function settled(delivery: Promise<unknown>): Promise<void> {

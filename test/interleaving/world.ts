@@ -6,7 +6,7 @@
  * a zombie is a process that was frozen past its lease; `resend` is ioredis sending an unanswered command again after a
  * reconnect; `rollBack` is a failover to a replica that lagged.
  */
-import { defaultLimits, noJudgement, noUsage, type AgentSpec, type Command, type Message, type ModelReply, type ToolDefinition } from '@treadle/core';
+import { defaultLimits, noJudgement, noUsage, type AgentSpec, type Command, type Message, type ModelReply, type RunEvent, type ToolDefinition } from '@treadle/core';
 import { createChildRuns, createRun, executeTurn, HeldRuns, IncrementWriter, WarmRuns, type RunDirectory, type ToolRun, type TurnDeps, type TurnStore } from '@treadle/engine';
 import { alwaysThere, testSpec, testTool } from '@treadle/testkit';
 import type { Stage } from './stage.ts';
@@ -29,6 +29,8 @@ export interface Mutations {
   readonly noLedger?: boolean;
   /** No mutation: the tool that writes asks a person when in doubt. */
   readonly asks?: boolean;
+  /** No mutation: a person has to approve of each write. */
+  readonly approves?: boolean;
   /** No mutation: the run starts three others, and waits for two of them (`tree.ts`). */
   readonly tree?: boolean;
 }
@@ -44,6 +46,8 @@ export class World {
   readonly stage: Stage;
   /** Starts of tools, kept outside the product. */
   readonly starts: Start[] = [];
+  /** Of them those that began while their batch waited for a person's word. */
+  readonly early: Start[] = [];
   readonly requests: unknown[][] = [];
   readonly accepted: Command[] = [];
   /** Who holds the queue's lock on a job: only they can complete it. */
@@ -197,9 +201,9 @@ export class Worker {
         return Promise.resolve({ type: 'replied', reply: world.reply(request.messages) });
       }) },
       tools: {
-        catalogue: () => Promise.resolve({ tools: [...this.#spawnTool(), testTool('look'), testTool('write', { effect: 'once', parallel: 'serial', ...(world.mutations.asks === true ? { on_unknown: 'ask' as const } : {}) })], problems: [] }),
-        check: () => null,
-        run: (run) => this.#gate(() => Promise.resolve(this.#carryOut(run))),
+        catalogue: () => Promise.resolve({ tools: [...this.#spawnTool(), testTool('look'), testTool('write', { effect: 'once', parallel: 'serial', ...(world.mutations.asks === true ? { on_unknown: 'ask' as const } : {}), ...(world.mutations.approves === true ? { approval: { timeout_s: null, on_timeout: 'deny' as const } } : {}) })], problems: [] }),
+        check: () => null, asks: ({ name }) => world.mutations.approves === true && name === 'write',
+        run: (run) => this.#gate(() => this.#carryOut(run)),
       },
     };
   }
@@ -220,9 +224,20 @@ export class Worker {
     }) };
   }
 
-  #carryOut(run: ToolRun) {
+  /** Whether the log asks for words that it does not have, in the batch of this call. */
+  async #waits(tool_use_id: string): Promise<boolean> {
+    const log = ((await this.world.store.events(runId, 0, 10_000))?.events ?? []).map((text) => JSON.parse(text) as RunEvent);
+    const reply = log.findIndex((event) => event.type === 'tool_use' && event.tool_use_id === tool_use_id);
+    const batch = log.slice(reply).filter((event) => event.turn_number === log[reply]?.turn_number);
+    const asked = batch.filter((event) => event.type === 'approval_requested').length;
+    return asked === 0 || batch.filter((event) => event.type === 'approval_resolved').length < asked;
+  }
+
+  async #carryOut(run: ToolRun) {
     const what = (run.input as { what: string }).what;
-    this.world.starts.push({ tool: `${run.tool.name} ${what}`, tool_use_id: run.tool_use_id, key: run.idempotency_key });
+    const start = { tool: `${run.tool.name} ${what}`, tool_use_id: run.tool_use_id, key: run.idempotency_key };
+    this.world.starts.push(start);
+    if (this.world.mutations.approves === true && await this.#waits(run.tool_use_id)) this.world.early.push(start);
     return { content: `did ${what}`, is_error: false, settled: true };
   }
 }

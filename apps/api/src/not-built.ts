@@ -7,7 +7,6 @@ import type { ApiInstance } from './server/api-types.ts';
 export const notBuiltRoutes: readonly (readonly [method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, scope: Scope])[] = [
   ['POST', '/v1/runs/batch', 'write'],
   ['POST', '/v1/runs/cancel', 'write'],
-  ['POST', '/v1/runs/:run_id/approvals/:tool_use_id', 'write'],
   ['POST', '/v1/schedules', 'write'],
   ['GET', '/v1/schedules', 'read'],
   ['DELETE', '/v1/schedules', 'write'],

@@ -82,6 +82,8 @@ function lineOf(event: RunEvent): string | null {
     case 'context_truncated': return `  warn   ${event.model} counted ${event.counted_tokens} tokens of about ${event.estimated_tokens}`;
     case 'image_removed': return `  image  removed: ${event.reason}`;
     case 'run_updated': return `  update by ${event.by}`;
+    case 'approval_requested': return `  asks   ${event.tool_name} waits for approval${event.expires_at === null ? '' : ` until ${event.expires_at}`}: treadle runs approve ${event.run_id} ${event.tool_use_id} (or deny)`;
+    case 'approval_resolved': return `  word   ${event.tool_use_id} ${event.decision === 'approve' ? 'approved' : 'denied'} by ${event.by}${event.reason === null ? '' : `: ${clip(event.reason, 120)}`}${event.input === undefined ? '' : `, with ${clip(JSON.stringify(event.input), 120)}`}`;
     case 'outcome_resolved': return `  word   ${event.tool_use_id} ${event.decision.replaceAll('_', ' ')}, says ${event.by}`;
     case 'child_run': return `  agent  ${event.agent} ${event.child_run_id} ${event.status}`;
     case 'user_message':

@@ -19,7 +19,7 @@ const gateway: ModelGateway = {
     return { type: 'replied', reply };
   },
 };
-const tools: ToolRunner = { catalogue: () => Promise.reject(new Error('unused')), check: () => null, run: async () => { await after(60); return { content: '', is_error: false, settled: true }; } };
+const tools: ToolRunner = { catalogue: () => Promise.reject(new Error('unused')), check: () => null, asks: () => false, run: async () => { await after(60); return { content: '', is_error: false, settled: true }; } };
 
 async function sumOf(metrics: Metrics, name: 'modelDuration' | 'modelFirstToken' | 'turnOverhead' | 'eventAppend') {
   const { values } = await metrics[name].get();

@@ -126,6 +126,10 @@ export interface Client {
   remove(id: string): Promise<{ readonly id: string; readonly deleted_at: string }>;
   /** An operator's word on a call in doubt; the model gets `content` as its result. The first word counts. */
   resolve(id: string, tool_use_id: string, word: { readonly outcome: 'happened' | 'did_not_happen'; readonly content?: string }, options?: CommandOptions): Promise<Run>;
+  /** A person's word on a call that waits for approval; the first one counts. `input`: what is approved instead. `digest`: only if the call is still the one that was seen. */
+  approve(id: string, tool_use_id: string, word?: { readonly input?: Readonly<Record<string, unknown>>; readonly reason?: string; readonly digest?: string }, options?: CommandOptions): Promise<Run>;
+  /** The model is told, with the reason; the call is not carried out. */
+  deny(id: string, tool_use_id: string, word?: { readonly reason?: string; readonly digest?: string }, options?: CommandOptions): Promise<Run>;
   /** A new run from a point of this one's log; without an input the model is asked again what it was asked last. */
   fork(id: string, from: { readonly after_seq: number; readonly input?: unknown; readonly chain?: string; readonly limits?: RunRequest['limits'] }, options?: CommandOptions): Promise<Run>;
   replay(id: string): Promise<{ readonly identical: boolean; readonly events: number; readonly differences: readonly unknown[] }>;
@@ -175,6 +179,8 @@ export function createClient(options: ClientOptions): Client {
     update: (id, change, command) => json('PATCH', `/v1/runs/${encodeURIComponent(id)}`, { ...keyed(command), body: change }),
     remove: (id) => json('DELETE', `/v1/runs/${encodeURIComponent(id)}`),
     resolve: (id, call, word, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/ledger/${encodeURIComponent(call)}`, { ...keyed(command), body: word }),
+    approve: (id, call, word, command) => json('POST', approvalOf(id, call), { ...keyed(command), body: { decision: 'approve', ...word } }),
+    deny: (id, call, word, command) => json('POST', approvalOf(id, call), { ...keyed(command), body: { decision: 'deny', ...word } }),
     fork: (id, from, command) => json('POST', `/v1/runs/${encodeURIComponent(id)}/fork`, { ...keyed(command), body: from }),
     replay: (id) => json('POST', `/v1/runs/${encodeURIComponent(id)}/replay`),
     models: () => json('GET', '/v1/models'),
@@ -186,6 +192,10 @@ export function createClient(options: ClientOptions): Client {
     get: (path) => json('GET', path),
     events: (id, follow = {}) => resuming(id, { send, after: follow.after ?? 0, signal: follow.signal, pauseMs: options.reconnectMs ?? 500, outageMs: options.outageMs ?? 60_000 }),
   };
+}
+
+function approvalOf(id: string, call: string): string {
+  return `/v1/runs/${encodeURIComponent(id)}/approvals/${encodeURIComponent(call)}`;
 }
 
 function keyed(options: CommandOptions | undefined): { headers?: Record<string, string> } {

@@ -26,6 +26,7 @@ export type McpServer = {
   | { readonly url: string; readonly headers: Readonly<Record<string, string>> });
 
 export type HttpTool = CheckedConfig['http_tools'][string];
+type ToolPolicyConfig = CheckedConfig['tools'][string];
 
 /** The host's own word on a tool; what is absent is left to trusted hints, then to the careful defaults. */
 export interface ToolPolicy {
@@ -34,6 +35,9 @@ export interface ToolPolicy {
   readonly timeout_ms?: number;
   readonly max_total_ms?: number;
   readonly on_unknown?: OnUnknown;
+  readonly approval?: ToolPolicyConfig['approval'] & {};
+  readonly approval_timeout_s?: number | null;
+  readonly on_approval_timeout?: 'deny' | 'expire';
   /** Identical calls in a row are no loop. */
   readonly polling?: boolean;
   readonly path_args?: readonly string[];
@@ -62,10 +66,11 @@ export function httpTools(config: LoadedConfig): Readonly<Record<string, HttpToo
 
 /** By name or pattern of the tool. */
 export function toolPolicies(config: LoadedConfig): Readonly<Record<string, ToolPolicy>> {
-  return mapValues(config.tools, ({ parallel, effect, timeout_ms, max_total_ms, on_unknown, polling, path_args, roots }) => ({
+  return mapValues(config.tools, ({ parallel, effect, timeout_ms, max_total_ms, on_unknown, approval, approval_timeout_s, on_approval_timeout, polling, path_args, roots }) => ({
     ...(max_total_ms === undefined || max_total_ms === null ? {} : { max_total_ms }),
     ...(parallel === undefined ? {} : { parallel }), ...(effect === undefined ? {} : { effect }), ...(timeout_ms === undefined ? {} : { timeout_ms }),
     ...(on_unknown === undefined ? {} : { on_unknown }), ...(polling === undefined ? {} : { polling }),
+    ...(approval === undefined ? {} : { approval }), ...(approval_timeout_s === undefined ? {} : { approval_timeout_s }), ...(on_approval_timeout === undefined ? {} : { on_approval_timeout }),
     ...(path_args === undefined ? {} : { path_args }), ...(roots === undefined ? {} : { roots }),
   }));
 }

@@ -115,7 +115,6 @@ describe('what belongs to later releases', () => {
         cloud: { provider: 'anthropic', model: 'm' }, small: { provider: 'ollama', model: 'm' },
       },
       chains: { default: { models: ['small'] } },
-      tools: { 'files/write_file': { approval: 'always', approval_timeout_s: 9, on_approval_timeout: 'allow' } },
       tenants: { default: { max_concurrent_runs: 4, weight: 2 } },
       agents: {
         a: {
@@ -126,8 +125,6 @@ describe('what belongs to later releases', () => {
     const problems = problemsAt(raw);
     expect(Object.keys(problems).sort()).toEqual([
       'tenants.default.max_concurrent_runs', 'tenants.default.weight',
-      'tools.files/write_file.approval', 'tools.files/write_file.approval_timeout_s',
-      'tools.files/write_file.on_approval_timeout',
     ]);
     for (const [path, problem] of Object.entries(problems)) expect(problem, path).toContain('not supported yet');
   });
@@ -371,7 +368,8 @@ test('the JSON Schema for editors accepts a good file and refuses an unknown key
   expect(validate(minimal())).toBe(true);
   expect(validate(builtin)).toBe(true);
   expect(validate({ ...minimal(), extra: 1 })).toBe(false);
-  expect(validate({ ...minimal(), tools: { x: { approval: 'always' } } })).toBe(false);
+  expect(validate({ ...minimal(), tools: { x: { approval: { when: { arg: 'a', matches: 'b' } }, approval_timeout_s: 5 } } })).toBe(true);
+  expect(validate({ ...minimal(), tools: { x: { approval: 'sometimes' } } })).toBe(false);
   expect(validate({ ...minimal(), functions: [] })).toBe(false);
   const lookup = { url: 'https://api.example/{id}', input_schema: { type: 'object', required: ['id'] }, headers: { a: 'env:B' } };
   expect(validate({ ...minimal(), http_tools: { lookup }, mcp_servers: { web: { url: 'https://x.example/' } }, egress: { allow: ['http://127.0.0.1:1'] } })).toBe(true);

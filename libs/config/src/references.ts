@@ -2,6 +2,7 @@
  * Names that must stand for something. Read from the file as it was written, not as zod accepted it: otherwise a typing
  * error elsewhere would hide a dangling reference until the next try.
  */
+import { builtinTools } from '@treadle/core';
 import type { ConfigProblem } from './problem.ts';
 import { hostTools } from './schema/names.ts';
 
@@ -11,7 +12,7 @@ export function danglingReferences(raw: unknown): ConfigProblem[] {
   const config = isObject(raw) ? raw : {};
   const models = namesOf(config.models);
   const chains = namesOf(config.chains);
-  return [...agentReferences(entriesOf(config.agents), chains), ...subagentReferences(entriesOf(config.agents), namesOf(config.agents)), ...chainReferences(entriesOf(config.chains), models), ...twice(config.functions, namesOf(config.http_tools)), ...ofHost(namesOf(config.http_tools))];
+  return [...agentReferences(entriesOf(config.agents), chains), ...subagentReferences(entriesOf(config.agents), namesOf(config.agents)), ...chainReferences(entriesOf(config.chains), models), ...twice(config.functions, namesOf(config.http_tools)), ...ofHost(namesOf(config.http_tools)), ...notAsked(entriesOf(config.tools))];
 }
 
 function agentReferences(agents: Entries, chains: readonly string[]): ConfigProblem[] {
@@ -57,6 +58,12 @@ function chainModels(chains: Entries, models: readonly string[]): ConfigProblem[
 /** A tool without a server is known by its name alone. */
 function ofHost(names: readonly string[]): ConfigProblem[] {
   return names.filter((name) => hostTools.includes(name)).map((name) => ({ path: `http_tools.${name}`, problem: 'this name belongs to a tool of the host' }));
+}
+
+/** A call that the run itself carries out: to ask a person whether a person may be asked, or a sub-agent started, is not offered. */
+function notAsked(tools: Entries): ConfigProblem[] {
+  return tools.filter(([name, { approval }]) => (builtinTools as readonly string[]).includes(name) && approval !== undefined && approval !== 'never')
+    .map(([name]) => ({ path: `tools.${name}.approval`, problem: `${name} needs none: say it of the tools that are used behind it` }));
 }
 
 function twice(functions: unknown, httpTools: readonly string[]): ConfigProblem[] {

@@ -80,6 +80,16 @@ export type ParallelClass = 'parallel' | 'path' | 'serial';
 /** Who speaks when nobody knows whether a call happened: the host tells the model so, or the run waits for a person. */
 export type OnUnknown = 'report' | 'ask';
 
+/** A call of the tool needs a person's word before it is begun. */
+export interface ApprovalRule {
+  /** Only where this argument matches; absent: every call. Of an argument that is a list, any part of it. */
+  readonly when?: { readonly arg: string; readonly matches: string };
+  /** How long the word is waited for; null: for ever. */
+  readonly timeout_s: number | null;
+  /** What becomes of a call that nobody has decided about by then: it is denied, or the run ends. */
+  readonly on_timeout: 'deny' | 'expire';
+}
+
 /** The tools that are part of the host. */
 export const builtinTools = ['spawn_agent', 'ask_user'] as const;
 export type BuiltinTool = (typeof builtinTools)[number];
@@ -104,6 +114,8 @@ export interface ToolDefinition {
   readonly polling?: boolean;
   /** Absent: `report`. */
   readonly on_unknown?: OnUnknown;
+  /** Absent: never asked for. */
+  readonly approval?: ApprovalRule;
   /** Carried out by the run itself, not by a tool: another run is started, a person is asked. */
   readonly builtin?: BuiltinTool;
   /** `sha256:` and the hash of what the model is shown of it. */

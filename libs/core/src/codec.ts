@@ -4,7 +4,7 @@
 import type { EventBody, RunEvent } from './events.ts';
 import { evolve } from './evolve.ts';
 import type { KeptMessage } from './message.ts';
-import type { RunState } from './state.ts';
+import { newestFold, type RunState } from './state.ts';
 
 /** Gives an event its place. The turn's number is the one the event belongs to: a first `turn_start` opens the next. */
 export function stamp(state: RunState, body: EventBody, ts: number, epoch: number): RunEvent {
@@ -82,8 +82,8 @@ export function stateChanges(before: RunState, after: RunState): StateChanges {
 }
 
 /** Whether a newer version has written the run, in a way that this one cannot go on with. Fields that are only new to it are kept as they are. */
-export function isNewer(initial: RunState, stored: { readonly fields: Readonly<Record<string, string>> }): boolean {
-  return Number(stored.fields['fold_version'] ?? 1) > initial.fold_version;
+export function isNewer(stored: { readonly fields: Readonly<Record<string, string>> }): boolean {
+  return Number(stored.fields['fold_version'] ?? 1) > newestFold;
 }
 
 /** The state that was stored. Fields that a newer fold added take their initial value from `initial`. */

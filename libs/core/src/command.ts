@@ -1,7 +1,7 @@
 /**
  * What people and other runs may ask of a live run. Accepted in order through its inbox, applied by the next decision.
  */
-import type { EventBody, OutcomeWord } from './events.ts';
+import type { ApprovalWord, EventBody, OutcomeWord } from './events.ts';
 import type { EndStatus, StopReason } from './stop-reason.ts';
 import type { Limits } from './limits.ts';
 import type { Content } from './message.ts';
@@ -15,10 +15,24 @@ export type Command =
   | { readonly type: 'steer'; readonly text: string }
   | { readonly type: 'update'; readonly limits?: Partial<Limits>; readonly metadata?: Readonly<Record<string, unknown>>; readonly tags?: readonly string[]; readonly by: string }
   | OutcomeCommand
+  | ApprovalCommand
   | ChildEnded;
 
 /** A word on a call in doubt, and what the model is told of it. */
 export interface OutcomeCommand { readonly type: 'outcome'; readonly tool_use_id: string; readonly outcome: OutcomeWord; readonly content?: string; readonly by: string }
+
+/** A word on a call that waits for approval. */
+export interface ApprovalCommand {
+  readonly type: 'approval';
+  readonly tool_use_id: string;
+  /** What the word is about; on a call that has another one it says nothing. */
+  readonly digest: string;
+  readonly decision: ApprovalWord;
+  readonly by: string;
+  readonly reason: string | null;
+  /** What is approved instead of what the model asked for, and the digest of the call as it is then. */
+  readonly changed?: { readonly input: Readonly<Record<string, unknown>>; readonly digest: string };
+}
 
 /** A run that this one has started has ended; said by that run's own last write. */
 export interface ChildEnded {
@@ -41,6 +55,7 @@ export interface Wishes {
   readonly pause: boolean;
   readonly resume: boolean;
   readonly words: readonly OutcomeCommand[];
+  readonly decisions: readonly ApprovalCommand[];
   /** What was said to questions that wait for an answer, in order. */
   readonly answers: readonly Content[];
   /** Facts that hold whatever is decided beside them. */
@@ -53,6 +68,7 @@ export function wishesOf(commands: readonly Command[], questions = 0): Wishes {
   let pause = false;
   let resume = false;
   const words: OutcomeCommand[] = [];
+  const decisions: ApprovalCommand[] = [];
   const answers: Content[] = [];
   const events: EventBody[] = [];
   for (const command of commands) {
@@ -73,9 +89,10 @@ export function wishesOf(commands: readonly Command[], questions = 0): Wishes {
       }
       case 'steer': events.push({ type: 'steer', content: command.text.toWellFormed() }); break;
       case 'outcome': words.push(command); break;
+      case 'approval': decisions.push(command); break;
       // Told before anything else is decided: see `decide`.
       case 'child_ended': break;
     }
   }
-  return { cancel, pause, resume, words, answers, events };
+  return { cancel, pause, resume, words, decisions, answers, events };
 }

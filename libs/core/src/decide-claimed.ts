@@ -1,6 +1,8 @@
 /**
  * A delivery has taken the run: what an earlier one left behind is in the state, and tells where to go on.
  */
+import { approvalsResolved, overdueApprovals, waitingForApproval } from './approval.ts';
+import { awaitApproval } from './await-approval.ts';
 import { wishesOf, type Wishes } from './command.ts';
 import { finishAnswer } from './decide-answer.ts';
 import { callModel } from './decide-call.ts';
@@ -19,7 +21,7 @@ import type { Decision, TurnClaimed } from './turn-input.ts';
 
 export function decideClaimed(state: RunState, input: TurnClaimed): Decision {
   const wishes = wishesOf(input.commands, questionsOf(state).length);
-  const words = [...resolved(state, wishes.words), ...answered(state, wishes.answers)];
+  const words = [...resolved(state, wishes.words), ...approvalsResolved(state, wishes.decisions), ...answered(state, wishes.answers)];
   const told = lookAhead(state, words);
   const closing: EndOptions = { elapsed_s: 0, turn_open: state.turn_open, before: [...words, ...wishes.events, ...closingResults(told, input.begun)] };
   if (wishes.cancel) return endRun(state, 'interrupted', closing);
@@ -34,9 +36,10 @@ export function decideClaimed(state: RunState, input: TurnClaimed): Decision {
   if (state.status !== 'running') {
     events.unshift({ type: 'state_change', old: state.status, new: 'running', reason: state.status === 'paused' ? 'resumed' : 'claimed' });
   }
-  if (wishes.pause) return pause(events);
+  if (wishes.pause) return pause(events, 0, { reason: 'requested', pending: waitingForApproval(told) });
   // What woke it is in the log now; what it waits for (a provider's Retry-After) has not come yet.
-  if (input.wait_ms > 0 && state.status === 'running') return { events, effect: { type: 'hand_over', delay_ms: input.wait_ms } };
+  // Nothing is asked of a provider where a reply is there.
+  if (input.wait_ms > 0 && state.status === 'running' && state.calls.length === 0) return { events, effect: { type: 'hand_over', delay_ms: input.wait_ms } };
 
   const now = lookAhead(state, events);
   if (now.candidate !== null && !now.turn_open) return finishAnswer(now, input.judgement, events);
@@ -44,12 +47,23 @@ export function decideClaimed(state: RunState, input: TurnClaimed): Decision {
     const before = closingResults(now, input.begun);
     return behind(events, endRun(now, 'session_timeout', { ...closing, before }));
   }
-  return behind(events, state.turn_open ? takeOver(now, input) : newTurn(now, input));
+  if (!state.turn_open) return behind(events, newTurn(now, input));
+  const overdue = overdueApprovals(now, woken ? wokenAt(state.resumes_at, input.now_s) : input.now_s);
+  const left = lookAhead(now, overdue.events);
+  if (!overdue.ends) return behind([...events, ...overdue.events], takeOver(left, input));
+  return behind([...events, ...overdue.events], endRun(left, 'approval_timeout', { ...closing, before: closingResults(left, input.begun) }));
 }
 
-/** Whether what the run was paused for has come: the last word on a call in doubt, the end of the last run that is waited for. */
+/** Epoch seconds. The store's clock has woken the run: by this worker's own the time may not quite have come. Where it is far off, somebody else has put the run off meanwhile. */
+function wokenAt(resumes_at: string, now_s: number): number {
+  const due_s = Date.parse(resumes_at) / 1000;
+  return due_s - now_s < 1 ? Math.max(due_s, now_s) : now_s;
+}
+
+/** Whether what the run was paused for has come: the last word on its calls, the end of the last run that is waited for. */
 function isOver({ pause_reason, pending }: RunState, spoken: boolean): boolean {
   if (pause_reason === 'outcome') return spoken && !pending.some((call) => call.kind === 'outcome');
+  if (pause_reason === 'approval') return spoken && !pending.some((call) => call.kind === 'approval');
   return pause_reason === 'children' && !pending.some((call) => call.kind === 'child_run');
 }
 
@@ -70,7 +84,7 @@ function takeOver(state: RunState, input: TurnClaimed): Decision {
   const start: EventBody = { type: 'turn_start', attempt: state.attempt + 1, worker: input.worker };
   if (state.calls.length === 0) return ask(state, [...pinning(input), start], input);
   if (state.calls.some((call) => !call.settled)) {
-    const decision = goOnWithCalls(state, [], 0);
+    const decision = awaitApproval(state, [], { active_s: 0, now_s: input.now_s }) ?? goOnWithCalls(state, [], 0);
     return decision.effect.type === 'settle_tool_calls' ? { ...decision, events: [start] } : decision;
   }
   // What the results mean for the run is the same whoever brought them.

@@ -2,6 +2,8 @@
  * The model has replied: with calls, with an answer, or with nothing that can be used.
  */
 import { parseAction } from './action.ts';
+import { approvalsRequested, waitingForApproval } from './approval.ts';
+import { awaitApproval } from './await-approval.ts';
 import { plannedChildren, reserved } from './children.ts';
 import { wishesOf } from './command.ts';
 import { lookAhead } from './codec.ts';
@@ -50,8 +52,11 @@ export function decideReplied(state: RunState, input: ModelReplied): Decision {
     const ended = decideSettled(now, { type: 'tool_calls_settled', results: [], timed_out: null, commands, elapsed_s });
     return { ...ended, events: [...events, ...ended.events] };
   }
-  events.push(...wishes.events);
-  return wishes.pause ? pause(events, input.elapsed_s) : goOnWithCalls(now, events, input.elapsed_s);
+  const requested = approvalsRequested(now, input.approvals ?? {}, input.now_s);
+  events.push(...requested, ...wishes.events);
+  const open = lookAhead(now, requested);
+  if (wishes.pause) return pause(events, input.elapsed_s, { reason: 'requested', pending: waitingForApproval(open) });
+  return awaitApproval(open, events, { active_s: input.elapsed_s, now_s: input.now_s }) ?? goOnWithCalls(open, events, input.elapsed_s);
 }
 
 /** A reply that says nothing, that its limit cut, or that was made from half of the conversation is a failure with a name. */

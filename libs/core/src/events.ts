@@ -66,9 +66,12 @@ export interface StateChange {
   readonly pending?: readonly PendingCall[];
 }
 
-/** A call that waits: for a person's word on how it went (`outcome`), for a person's answer (`input`), for another run (`child_run`). */
+/**
+ * A call that waits: for a person's leave (`approval`), for a person's word on how it went (`outcome`), for a person's answer (`input`),
+ * for another run (`child_run`).
+ */
 export interface PendingCall {
-  readonly kind: 'outcome' | 'input' | 'child_run';
+  readonly kind: 'approval' | 'outcome' | 'input' | 'child_run';
   readonly tool_use_id: string;
   readonly tool_name: string;
   readonly tool_input: Readonly<Record<string, unknown>>;
@@ -76,6 +79,37 @@ export interface PendingCall {
   readonly expires_at: string | null;
   /** Of `child_run`. */
   readonly child_run_id?: string;
+  /** Of `approval`: what a word on it is about. */
+  readonly digest?: string;
+}
+
+export type ApprovalWord = 'approve' | 'deny';
+
+/** A call is not begun, nor any other of its reply, before a person has spoken. */
+export interface ApprovalRequested {
+  readonly type: 'approval_requested';
+  readonly tool_use_id: string;
+  readonly tool_name: string;
+  /** `sha256:` and the hash of the tool's name, the arguments and the tool's definition. */
+  readonly digest: string;
+  /** ISO 8601; null waits for ever. */
+  readonly expires_at: string | null;
+}
+
+/** The word on such a call. A call that was denied has its result right behind. */
+export interface ApprovalResolved {
+  readonly type: 'approval_resolved';
+  readonly tool_use_id: string;
+  /** As it was asked about. */
+  readonly digest: string;
+  readonly decision: ApprovalWord;
+  /** `host`: the time was over. */
+  readonly by: string;
+  readonly reason: string | null;
+  /** What was approved instead; it takes the place of the model's arguments, in the transcript, too. */
+  readonly input?: Readonly<Record<string, unknown>>;
+  /** Of the call with that input. */
+  readonly new_digest?: string;
 }
 
 /** What a person says of a call in doubt. */
@@ -132,8 +166,8 @@ export interface ToolUse {
   readonly usage?: Usage;
 }
 
-/** Why a call has no result of its own: nobody knows, it never began, it was stopped. */
-export type UnusualOutcome = 'unknown' | 'not_started' | 'cancelled';
+/** Why a call has no result of its own: nobody knows, it never began, it was stopped, it was not approved. */
+export type UnusualOutcome = 'unknown' | 'not_started' | 'cancelled' | 'denied';
 
 export interface ToolResult {
   readonly type: 'tool_result';
@@ -273,7 +307,7 @@ export interface RunEnd { readonly type: 'run_end'; readonly status: EndStatus; 
 export type EventBody =
   | RunCreated | UserMessage | StateChange | TurnStart | ModelRequested | AssistantText | AssistantThinking | ToolUse
   | ToolResult | MaxIterations | ToolsChanged | ErrorEvent | Steered | FinalResponse | TurnEnd | RunEnd
-  | ValidationFailed | Compaction | HistoryRepaired | ContextTruncated | ImageRemoved | HookSpoke | RunUpdated | SessionHistory | OutcomeResolved | ChildRunEvent;
+  | ValidationFailed | Compaction | HistoryRepaired | ContextTruncated | ImageRemoved | HookSpoke | RunUpdated | SessionHistory | OutcomeResolved | ApprovalRequested | ApprovalResolved | ChildRunEvent;
 
 export type EventType = EventBody['type'];
 export type RunEvent = EventBody & Envelope;
@@ -282,5 +316,5 @@ export type RunEvent = EventBody & Envelope;
 export const eventTypes = Object.keys({
   run_created: 1, user_message: 1, state_change: 1, turn_start: 1, model_request: 1, assistant_text: 1, assistant_thinking: 1,
   tool_use: 1, tool_result: 1, max_iterations: 1, tools_changed: 1, error: 1, steer: 1, final_response: 1, turn_end: 1, run_end: 1,
-  validation_error: 1, compaction: 1, history_repaired: 1, context_truncated: 1, image_removed: 1, stop_hook: 1, run_updated: 1, session_history: 1, outcome_resolved: 1, child_run: 1,
+  validation_error: 1, compaction: 1, history_repaired: 1, context_truncated: 1, image_removed: 1, stop_hook: 1, run_updated: 1, session_history: 1, outcome_resolved: 1, approval_requested: 1, approval_resolved: 1, child_run: 1,
 } satisfies Record<EventType, 1>) as EventType[];

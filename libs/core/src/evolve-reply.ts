@@ -59,7 +59,7 @@ export function settled(state: RunState, event: ToolResult & { seq: number }): P
   const call = state.calls[index];
   if (call === undefined || call.settled) throw new InvariantBroken(`result for ${event.tool_use_id}, which is not open`);
   const calls = state.calls.with(index, { ...call, settled: true, waiting_result: { seq: event.seq, content: event.content, is_error: event.is_error, ...imagesOf(event) } });
-  const happened = event.outcome !== 'not_started' && event.outcome !== 'cancelled' && call.invalid === null;
+  const happened = event.outcome !== 'not_started' && event.outcome !== 'cancelled' && event.outcome !== 'denied' && call.invalid === null;
   const failure = event.is_error && event.outcome === undefined && call.invalid === null && !isPolling(state, call.tool_name);
   return {
     ...intoTranscript(state, calls), ...(happened ? { consecutive_errors: 0 } : {}),

@@ -8,6 +8,7 @@
  */
 import { assertNever, InvariantBroken } from './assert-never.ts';
 import type { ChildRunEvent, ErrorEvent, HookSpoke, RunCreated, RunEvent, RunUpdated, SessionHistory, StateChange, ToolsChanged, TurnEnd, ValidationFailed } from './events.ts';
+import { approvalRequested, approvalResolved } from './approval.ts';
 import { called, replied, settled } from './evolve-reply.ts';
 import { errorFingerprint } from './fingerprint.ts';
 import { isEnded, mayMove, type PauseReason } from './stop-reason.ts';
@@ -48,7 +49,7 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
     case 'max_iterations': return {
       partial: { iterations: event.iterations, last_action_summary: event.last_action_summary, state: event.state, summary: event.summary },
       usage: event.usage === undefined ? state.usage : addUsage(state.usage, event.usage) };
-    case 'tools_changed': return { tools: event.tools, ...toolNews(state, event) };
+    case 'tools_changed': return { tools: event.tools, ...toolNews(state, event), ...foldOf(state, event) };
     case 'error': return failed(state, event);
     case 'validation_error': return invalid(state, event);
     case 'stop_hook': return hookSpoke(state, event);
@@ -59,6 +60,8 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
     case 'image_removed': return edited(state, event);
     case 'child_run': return childChanged(state, event);
     case 'session_history': return withHistory(state, event);
+    case 'approval_requested': return approvalRequested(state, event);
+    case 'approval_resolved': return approvalResolved(state, event);
     case 'context_truncated': case 'outcome_resolved': return {};
     case 'run_updated': return updated(state, event);
     case 'final_response': return { answer: event.text, output: event.output ?? null, checks: event.checks ?? [], candidate: null, pieces: '' };
@@ -73,6 +76,11 @@ function toolNews({ tool_news }: RunState, { done, tools, gone = [], kept = [] }
   if (done === 'pinned') return {};
   const missing = [...tool_news?.gone ?? [], ...gone].filter((name) => !tools.some((tool) => tool.name === name));
   return { tool_news: { changes: (tool_news?.changes ?? 0) + 1, gone: [...new Set(missing)], kept: { ...tool_news?.kept, ...Object.fromEntries(kept.map(({ name, hash }) => [name, hash])) } } };
+}
+
+/** What an older version would carry out unasked, it is not to take. */
+function foldOf({ fold_version }: RunState, { tools }: ToolsChanged): Partial<RunState> {
+  return tools.some((tool) => tool.approval !== undefined) ? { fold_version: Math.max(2, fold_version) } : {};
 }
 
 function created(event: RunCreated & { run_id: string; ts: number }): Partial<RunState> {
@@ -100,7 +108,8 @@ function moved(state: RunState, event: StateChange & { ts: number }): Partial<Ru
     started_at: state.started_at ?? (event.new === 'running' ? event.ts : null),
     pause_reason: event.new === 'paused' ? (event.reason as PauseReason) : null,
     resumes_at: event.new === 'paused' ? event.resumes_at ?? null : null,
-    parks: state.parks + (event.resumes_at === undefined ? 0 : 1),
+    // What waits for a person does not wait for a provider.
+    parks: state.parks + (event.resumes_at === undefined || event.reason === 'approval' ? 0 : 1),
     pending: event.new === 'paused' ? event.pending ?? [] : [],
     stop_reason: isEnded(event.new) ? (event.reason as RunState['stop_reason']) : null,
   };

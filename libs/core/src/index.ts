@@ -1,10 +1,11 @@
 export { assertNever, InvariantBroken } from './assert-never.ts';
-export type { AgentSpec, BuiltinTool, CanaryArm, CanaryPin, ChainSpec, EffectClass, HookDecision, HookSpec, ModelSpec, OnUnknown, ParallelClass, SubagentSpec, ToolDefinition, ValidatorSpec } from './agent-spec.ts';
+export type { AgentSpec, ApprovalRule, BuiltinTool, CanaryArm, CanaryPin, ChainSpec, EffectClass, HookDecision, HookSpec, ModelSpec, OnUnknown, ParallelClass, SubagentSpec, ToolDefinition, ValidatorSpec } from './agent-spec.ts';
 export { builtinTools } from './agent-spec.ts';
+export { awaitedWords, isWord, wordKeyOf, type WordCommand, type WordKey } from './awaited-words.ts';
 export { canonicalJson } from './canonical-json.ts';
 export { awaitsAnswer, childOf, endOf, isSpawn, tellings, type Telling } from './children.ts';
 export { decodeEvent, encodeEvent, isNewer, restoreState, stamp, stateChanges, type StateChanges, type StateFields } from './codec.ts';
-export { wishesOf, type ChildEnded, type Command, type CommandType, type OutcomeCommand, type Wishes } from './command.ts';
+export { wishesOf, type ApprovalCommand, type ChildEnded, type Command, type CommandType, type OutcomeCommand, type Wishes } from './command.ts';
 export { actionPrompt, parseAction, type Action } from './action.ts';
 export { compactionLevels } from './compaction.ts';
 export { candidates } from './choose-model.ts';
@@ -14,7 +15,7 @@ export { answerIn, answerOf } from './decide-answer.ts';
 export { interpreted } from './decide-replied.ts';
 export { asked } from './doubt.ts';
 export { errorMeanings, errorTypes, type ErrorType } from './error-type.ts';
-export { eventTypes, type CompactionLevel, type ChildLimits, type EventBody, type EventType, type OutcomeWord, type PendingCall, type RunEvent, type ToolResult, type UnusualOutcome } from './events.ts';
+export { eventTypes, type ApprovalWord, type CompactionLevel, type ChildLimits, type EventBody, type EventType, type OutcomeWord, type PendingCall, type RunEvent, type ToolResult, type UnusualOutcome } from './events.ts';
 export { evolve, fold } from './evolve.ts';
 export { idIn, isId, shardOf, type IdKind } from './ids.ts';
 export {
@@ -32,7 +33,7 @@ export {
   isEnded, mayMove, pauseReasons, runStatuses, statusOfStopReason, stopReasons, type EndStatus, type PauseReason, type RunStatus, type StopReason,
 } from './stop-reason.ts';
 export { planGroups } from './plan-groups.ts';
-export { idempotencyKey, ledgerVerdict, toolUses, type LedgerEntry } from './tool-call.ts';
+export { idempotencyKey, ledgerVerdict, oversizedInput, toolUses, type LedgerEntry } from './tool-call.ts';
 export {
   noJudgement, type Decision, type Effect, type Judgement, type ModelFailed, type ModelFailure, type ModelReplied, type ModelReply, type OfferedChild, type ReplyCall,
   type SettledCall, type Summarised, type SummaryPurpose, type TimeLimit, type ToolCallsSettled, type TurnClaimed, type TurnInput, type Unavailable,

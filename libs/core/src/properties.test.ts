@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ToolDefinition } from './agent-spec.ts';
 import { awaitsAnswer, childOf, isSpawn, reserved, tellings } from './children.ts';
+import { waitingForApproval } from './approval.ts';
 import { stamp, restoreState, stateChanges } from './codec.ts';
 import type { Command } from './command.ts';
 import { decide } from './decide.ts';
@@ -37,7 +38,8 @@ const created: EventBody = {
 };
 const builtin = (name: string, more: Partial<ToolDefinition>): ToolDefinition =>
   ({ name, wire_name: name, description: '', input_schema: {}, effect: 'idempotent', parallel: 'parallel', timeout_ms: 1, hash: name, ...more });
-const tools: ToolDefinition[] = [builtin('spawn', { builtin: 'spawn_agent' }), builtin('ask', { builtin: 'ask_user', parallel: 'serial' }), ...['look', 'write'].map((name) => ({
+const tools: ToolDefinition[] = [builtin('spawn', { builtin: 'spawn_agent' }), builtin('ask', { builtin: 'ask_user', parallel: 'serial' }),
+  builtin('deploy', { effect: 'once', parallel: 'serial', approval: { timeout_s: null, on_timeout: 'deny' } }), builtin('erase', { approval: { timeout_s: 60, on_timeout: 'deny' } }), builtin('sell', { approval: { timeout_s: 90, on_timeout: 'expire' } }), ...['look', 'write'].map((name) => ({
   name, wire_name: name, description: '', input_schema: {}, effect: 'once' as const, parallel: name === 'look' ? 'parallel' as const : 'serial' as const, timeout_ms: 1, hash: name, on_unknown: 'ask' as const }))];
 
 /** Null, but for one time in `of`. */
@@ -47,7 +49,7 @@ function seldom<T>(of: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | nul
 
 const text = fc.oneof(fc.constant(''), fc.constant(' \n'), fc.string(), fc.constant('half \ud83c'), fc.string({ unit: 'binary' }));
 const call: fc.Arbitrary<ReplyCall> = fc.record({
-  provider_id: fc.option(fc.oneof(fc.constantFrom('x', 'call_t1_0', 'a.b:0', ''), fc.string())), name: fc.oneof(fc.constantFrom('look', 'write', 'ghost', 'spawn', 'spawn', 'ask'), text),
+  provider_id: fc.option(fc.oneof(fc.constantFrom('x', 'call_t1_0', 'a.b:0', ''), fc.string())), name: fc.oneof(fc.constantFrom('look', 'write', 'ghost', 'spawn', 'spawn', 'ask', 'deploy', 'erase', 'sell'), text),
   input: fc.oneof(fc.dictionary(text, fc.oneof(text, fc.integer())), fc.record({ agent: fc.constant('helper'), input: text, wait: fc.boolean() })), problem: seldom(8, fc.constant('bad')),
 });
 const command: fc.Arbitrary<Command> = fc.oneof(
@@ -55,6 +57,8 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 3, arbitrary: text.map((words) => ({ type: 'steer' as const, text: words })) },
   { weight: 4, arbitrary: fc.record({ id: fc.constantFrom('x', 'call_t1_0', 'call_t2_0'), happened: fc.boolean(), content: text })
     .map(({ id, happened, content }) => ({ type: 'outcome' as const, tool_use_id: id, outcome: happened ? 'happened' as const : 'did_not_happen' as const, content, by: 'p' })) },
+  { weight: 8, arbitrary: fc.record({ at: fc.nat(3), approves: fc.boolean(), other: fc.boolean(), changed: seldom(2, fc.record({ input: fc.dictionary(text, text), digest: fc.constant('sha256:new') })), reason: seldom(2, text) })
+    .map(({ at, approves, other, changed, reason }) => ({ type: 'approval' as const, tool_use_id: String(at), digest: other ? 'sha256:other' : '', decision: approves ? 'approve' as const : 'deny' as const, by: 'p', reason, ...(changed === null ? {} : { changed }) })) },
   { weight: 6, arbitrary: fc.record({ child: fc.nat(5), status: fc.constantFrom('completed' as const, 'failed' as const, 'cancelled' as const), calls: fc.nat(12), text })
     .map(({ child, status, calls, text: said }) => ({ type: 'child_ended' as const, child_run_id: String(child), status, stop_reason: 'answered' as const, text: said, usage: { ...noUsage, input_tokens: 7 }, tool_calls: calls })) },
   { weight: 6, arbitrary: seldom(2, text).map((input) => ({ type: 'resume' as const, ...(input === null ? {} : { input }) })) });
@@ -87,6 +91,7 @@ function play(course: readonly Happening[]): RunEvent[] {
       const event = stamp(state, body, state.last_ts + 1, epoch);
       const before = state;
       state = evolve(Object.freeze(state), event);
+      checkApproval(before, event);
       // Within a generation the transcript is only appended to.
       if (state.transcript.generation === before.transcript.generation) expect(state.transcript.messages.slice(0, before.transcript.messages.length - 1)).toEqual(before.transcript.messages.slice(0, -1));
       log.push(event);
@@ -109,8 +114,21 @@ function play(course: readonly Happening[]): RunEvent[] {
   return log;
 }
 
-/** A word of a child is about one that there is, within what it was given; or about nobody. */
+/** Whoever waits for a word is not carried out without it, whoever was denied not at all; and each word is about what was asked. */
+function checkApproval(before: RunState, event: RunEvent): void {
+  if (event.type === 'approval_resolved') expect(event.digest).toBe(before.calls.find((each) => each.tool_use_id === event.tool_use_id)?.approval?.digest);
+  if (event.type !== 'tool_result') return;
+  const asked = before.calls.find((each) => each.tool_use_id === event.tool_use_id)?.approval;
+  if (asked?.state === 'waiting') expect(event.outcome).toBe('not_started');
+  if (asked?.state === 'denied' || event.outcome === 'denied') expect([asked?.state, event.outcome]).toEqual(['denied', 'denied']);
+}
+
+/** A word of a child is about one that there is, within what it was given; or about nobody. So is a word on a call that waits for approval. */
 function addressed(state: RunState, told: Command): Command {
+  if (told.type === 'approval') {
+    const asked = state.calls.filter((each) => each.approval !== undefined)[Number(told.tool_use_id)];
+    return asked === undefined ? told : { ...told, tool_use_id: asked.tool_use_id, digest: told.digest || asked.approval!.digest };
+  }
   const child = told.type === 'child_ended' ? state.children[Number(told.child_run_id)] : undefined;
   return told.type !== 'child_ended' || child === undefined ? told : { ...told, child_run_id: child.child_run_id, tool_calls: Math.min(told.tool_calls, child.limits.tool_budget) };
 }
@@ -131,12 +149,14 @@ function checkChildren(before: RunState, state: RunState): void {
     expect(state.calls.find((each) => each.tool_use_id === tool_use_id)?.settled).toBe(false);
     if (kind === 'child_run') expect(live.some((child) => child.child_run_id === child_run_id)).toBe(true);
   }
-  if (state.pause_reason === 'children' || state.pause_reason === 'input') expect(state.pending).not.toEqual([]);
+  if (state.pause_reason === 'children' || state.pause_reason === 'input' || state.pause_reason === 'approval') expect(state.pending).not.toEqual([]);
+  // What waits for a word can be seen, and given one.
+  if (state.status === 'paused') expect(state.pending.filter(({ kind }) => kind === 'approval')).toEqual(waitingForApproval(state));
 }
 
 function claimed(state: RunState, now: Happening): TurnInput {
   return {
-    type: 'turn_claimed', unavailable: now.away, room_ms: now.waits.room_ms, now_s: 1000, worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: now.waits.wait_ms, tools: state.tools === null ? tools : null, tool_problems: [],
+    type: 'turn_claimed', unavailable: now.away, room_ms: now.waits.room_ms, now_s: 1000 + state.last_ts, worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: now.waits.wait_ms, tools: state.tools === null ? tools : null, tool_problems: [],
     begun: results(state, now), judgement: noJudgement, history: null, commands: [],
   };
 }
@@ -164,7 +184,8 @@ function answer(state: RunState, decision: Decision, now: Happening): TurnInput 
   }
   const reply = { ...now.reply, provider_data: now.reply.thinking.length > 3 ? { signature: now.reply.thinking.length } : null, finish: now.reply.length ? 'length' as const : 'stop' as const, finish_raw: 'x', usage: noUsage };
   const children = Object.fromEntries(toolUses(state, reply.calls).map(({ tool_use_id }) => [tool_use_id, { child_run_id: `run_${tool_use_id}`, limits: defaultLimits }]));
-  return { type: 'model_replied', children, unavailable: now.away, now_s: 1000, reply, judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] };
+  const approvals = Object.fromEntries(toolUses(state, reply.calls).flatMap((use) => state.tools?.some((tool) => tool.name === use.tool_name && tool.approval !== undefined) === true ? [[use.tool_use_id, `sha256:${use.tool_use_id}`]] : []));
+  return { type: 'model_replied', children, approvals, unavailable: now.away, now_s: 1000 + state.last_ts, reply, judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] };
 }
 
 function checkEffect(state: RunState, { effect }: Decision): void {
@@ -202,6 +223,7 @@ describe('on any course of a run', () => {
       const whole = fold(start, log);
       deepest = Math.max(deepest, whole.turn_number);
       for (const event of log) if (event.type === 'child_run' || event.type === 'state_change') met.add(event.type === 'child_run' ? event.status : event.reason);
+      for (const event of log) if (event.type === 'approval_resolved') met.add(`${event.decision} by ${event.by}${event.input === undefined ? '' : ' with other arguments'}`);
       const prefix = fold(start, log.slice(0, cut % (log.length + 1)));
       expect(fold(prefix, log.slice(cut % (log.length + 1)))).toEqual(whole);
 
@@ -217,6 +239,6 @@ describe('on any course of a run', () => {
     }), { numRuns: runs });
     // Courses that all end at once would show nothing.
     expect(deepest).toBeGreaterThan(4);
-    for (const reason of ['queued', 'completed', 'children', 'input', 'outcome']) expect(met).toContain(reason);
+    for (const reason of ['queued', 'completed', 'children', 'input', 'outcome', 'approval', 'approval_timeout', 'approve by p', 'approve by p with other arguments', 'deny by p', 'deny by host']) expect(met).toContain(reason);
   }, 120_000 + runs * 5);
 });

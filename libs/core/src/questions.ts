@@ -2,6 +2,7 @@
  * Calls of `ask_user`: nothing carries them out. When nothing else of the batch is left, the run waits for a person's answer, which is
  * the result of the call.
  */
+import { waitsForApproval } from './approval.ts';
 import type { EventBody, PendingCall } from './events.ts';
 import type { Content } from './message.ts';
 import { pause } from './pausing.ts';
@@ -13,12 +14,13 @@ function isQuestion(state: RunState, call: OpenCall): boolean {
   return call.invalid === null && state.tools?.find((tool) => tool.name === call.tool_name)?.builtin === 'ask_user';
 }
 
-/** The open calls that somebody has to carry out. */
+/** The open calls that somebody has to carry out: none, while one of them waits for approval. */
 export function runnableCalls(state: RunState): OpenCall[] {
+  if (waitsForApproval(state)) return [];
   return state.calls.filter((call) => !call.settled && !isQuestion(state, call));
 }
 
-/** Goes on with the open calls of `state`, which is the state after `events`; there must be some. */
+/** Goes on with the open calls of `state`, which is the state after `events`; there must be some, and none that waits for approval. */
 export function goOnWithCalls(state: RunState, events: readonly EventBody[], active_s: number): Decision {
   if (runnableCalls(state).length > 0) return { events, effect: { type: 'settle_tool_calls' } };
   const pending = state.calls.filter((call) => !call.settled)

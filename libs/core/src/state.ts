@@ -21,8 +21,18 @@ export interface OpenCall {
   readonly execution: ParallelClass;
   readonly invalid: string | null;
   readonly settled: boolean;
+  /** Of a call that needs a person's word. */
+  readonly approval?: CallApproval;
   /** A result that came before those of earlier calls; it moves to the transcript in the order of the calls. */
   readonly waiting_result: { readonly seq: number; readonly content: string; readonly is_error: boolean; readonly images?: readonly ToolImage[] } | null;
+}
+
+export interface CallApproval {
+  readonly state: 'waiting' | 'approved' | 'denied';
+  /** Of the call as it was asked about; once it is approved, as it is carried out. */
+  readonly digest: string;
+  /** ISO 8601. */
+  readonly expires_at: string | null;
 }
 
 /** A run that a call of this one has started. */
@@ -52,7 +62,7 @@ export interface Partial_ {
 }
 
 export interface RunState {
-  /** Raised when an older fold could not go on with what this one makes. Whoever raises it stores it with every run; see `isNewer`. */
+  /** Raised by an event that an older fold could not go on from; so it is stored with that. See `newestFold`. */
   readonly fold_version: number;
   readonly last_seq: number;
   readonly last_ts: number;
@@ -166,6 +176,9 @@ export interface RunState {
   readonly retired_ids: readonly string[];
   readonly transcript: Transcript;
 }
+
+/** The newest form of a state that this version can go on from. 2: tools with rules of approval, which an older one would carry out unasked. */
+export const newestFold = 2;
 
 export const initialState: RunState = {
   fold_version: 1, last_seq: 0, last_ts: 0, epoch: 0,

@@ -16,7 +16,7 @@ export function toolUses(state: RunState, calls: readonly ReplyCall[]): (EventBo
   const used = usedIds(state);
   return calls.map((call, index) => {
     const tool = tools.find((each) => each.wire_name === call.name || each.name === call.name);
-    const oversized = tooLarge(call.input);
+    const oversized = oversizedInput(call.input);
     const invalid = tool === undefined ? missingTool(call.name, state) : oversized ?? call.problem;
     const tool_use_id = identify(call.provider_id, `call_t${state.turn_number}_${index}`, used);
     return {
@@ -58,8 +58,8 @@ function missingTool(name: string, { tools: offered, tool_news }: RunState): str
 const largestInput = 256 * 1024;
 const deepestInput = 64;
 
-/** Why arguments are not even kept: cut to size, they would not be what the model sent. */
-function tooLarge(input: Readonly<Record<string, unknown>>): string | null {
+/** Why arguments are not even kept: cut to size, they would not be what was sent. Null where they are. */
+export function oversizedInput(input: Readonly<Record<string, unknown>>): string | null {
   if (depthOf(input, deepestInput + 1) > deepestInput) return `The arguments are nested deeper than ${deepestInput} levels.`;
   const bytes = utf8Length(JSON.stringify(input));
   return bytes > largestInput ? `The arguments are ${bytes} bytes long; at most ${largestInput} are allowed.` : null;

@@ -135,6 +135,8 @@ export interface ModelReplied extends ModelsTold {
   readonly reply: ModelReply;
   /** By `tool_use_id`: the runs that calls of this reply would start. A call without one names an agent that this worker does not know. */
   readonly children?: Readonly<Record<string, OfferedChild>>;
+  /** By `tool_use_id`: the digests of the calls of this reply that need a person's word. */
+  readonly approvals?: Readonly<Record<string, string>>;
   /** Of a reply that is text alone. */
   readonly judgement: Judgement;
   /** Whether increments of this reply were shown, so that the last one must be. */

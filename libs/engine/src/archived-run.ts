@@ -1,5 +1,5 @@
 /** A run as its archived log tells it: folded, and as the store is given it back. */
-import { decodeEvent, evolve, initialState, stateChanges, type RunEvent, type RunState } from '@treadle/core';
+import { awaitedWords, decodeEvent, evolve, initialState, stateChanges, type RunEvent, type RunState } from '@treadle/core';
 import { LedgerOfLog } from './ledger-of-log.ts';
 import type { Archive } from './ports/archive.ts';
 import type { RestoredRun } from './ports/store-upkeep.ts';
@@ -51,6 +51,6 @@ export function restoredFrom(state: RunState, ledger: LedgerOfLog, events: reado
     run_id: state.run_id, tenant: state.tenant, agent: state.agent, tags: state.tags, priority: state.priority, session_id: state.session_id,
     status: state.status, last_ts: state.last_ts, event_epoch: state.epoch, archived_seq: state.last_seq - events.length, events,
     changes: stateChanges(initialState, state), ledger: ledger.entries.map((entry) => ({ tool_use_id: entry.tool_use_id, entry })),
-    open_calls: state.calls.filter((call) => !call.settled).map((call) => call.tool_use_id), pending: state.pending.filter((call) => call.kind === 'outcome').map((call) => call.tool_use_id),
+    open_calls: state.calls.filter((call) => !call.settled).map((call) => call.tool_use_id), pending: awaitedWords(state.pending),
   };
 }

@@ -8,6 +8,7 @@
  * E5  Nothing here sleeps to wait: a wait is a commit that ends the delivery.
  */
 import { answerIn, answerOf, asked, assertNever, candidates, decide, estimateTokens, initialState, interpreted, isNewer, isSpawn, noJudgement, restoreState, specOf, toolUses, turnTimeoutOf, type Decision, type Judgement, type Message, type OfferedChild, type ReplyCall, type RunState, type ToolCallsSettled, type TurnClaimed, type TurnInput } from '@treadle/core';
+import { digestsToApprove } from './approvals.ts';
 import { putOffUntilArchived, type ArchiveFirst } from './archive-first.ts';
 import { callModel, modelsTold, summarise } from './call-model.ts';
 import { lookInto, type StoreFound } from './changed-store.ts';
@@ -103,7 +104,7 @@ export async function executeTurn(deps: TurnDeps, job: { readonly run_id: string
  * store's clock, and with all its commands: the pump gives it to whoever comes first, and no slot is held.
  */
 async function leftToAnother(deps: TurnDeps, { hold, claimed }: Held): Promise<boolean> {
-  const newer = claimed.stored !== null && isNewer(initialState, claimed.stored);
+  const newer = claimed.stored !== null && isNewer(claimed.stored);
   // One that a command has woken early has a wait of its own, which another would take the place of.
   const why = newer ? ['a newer version has written it'] : claimed.wait_ms === 0 && claimed.other_store === null ? deps.elsewhere?.(hold.state) ?? null : null;
   if (why === null) return false;
@@ -268,7 +269,7 @@ function asJudged(deps: TurnDeps, state: RunState, input: TurnInput): TurnInput 
     return tool === undefined || call.problem !== null ? call : { ...call, problem: deps.tools.check(tool, call.input) };
   });
   const judgement = calls.length > 0 || reply.finish === 'length' ? noJudgement : judge(deps, state, answerOf(state, reply));
-  return { ...input, reply: { ...reply, calls }, judgement, children: offeredChildren(deps, state, calls) };
+  return { ...input, reply: { ...reply, calls }, judgement, children: offeredChildren(deps, state, calls), approvals: digestsToApprove(deps.tools, state, calls) };
 }
 
 /** The runs that calls of a reply would start, by the ids that these calls will have. */

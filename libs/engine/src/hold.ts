@@ -9,7 +9,7 @@
  * E2  After `fenced` or an unclear answer the signal is aborted and every later write is refused here already.
  * E6  A write that ends the claim's work, or begins a call, has seen every accepted command, or is refused and decided again.
  */
-import { evolve, encodeEvent, stamp, stateChanges, tellings, type Command, type Decision, type EventBody, type LedgerEntry, type RunEvent, type RunState } from '@treadle/core';
+import { awaitedWords, evolve, encodeEvent, stamp, stateChanges, tellings, type Command, type Decision, type EventBody, type LedgerEntry, type RunEvent, type RunState } from '@treadle/core';
 import type { Clock, Randomness } from './ports/clock.ts';
 import type { Claim, InboxEntry, LedgerWrite, Next, TurnStore } from './ports/run-store.ts';
 import { noSpan, type Span } from './ports/tracer.ts';
@@ -174,7 +174,7 @@ export class RunHold {
         claim: this.claim, expected_seq: this.#state.last_seq, commit_id: this.#deps.random.uuid(), status: after.status,
         events: events.map(encodeEvent), last_ts: after.last_ts, changes: stateChanges(this.#state, after), ledger: extra.ledger,
         open_calls: after.calls.filter((call) => !call.settled).map((call) => call.tool_use_id),
-        pending: after.pending.filter((call) => call.kind === 'outcome').map((call) => call.tool_use_id),
+        pending: awaitedWords(after.pending),
         tell: tellings(this.#state, after).map((told) => ({ ...told, command_id: `${after.run_id}-${after.last_seq}` })),
         inbox_seen: seen, applies_inbox: extra.decided, took_over: this.tookOver ? this.excused ? 'excused' : 'counted' : 'no', next,
         ...(this.#store_id === null ? {} : { store_id: this.#store_id }),

@@ -11,6 +11,7 @@ import {
   awaitsAnswer, childOf, idempotencyKey, ledgerVerdict, planGroups, runnableCalls, type ChildEnded, type Decision, type LedgerEntry, type OpenCall, type SettledCall,
   type ToolCallsSettled, type ToolDefinition, type TurnInput,
 } from '@treadle/core';
+import { notApproved } from './approvals.ts';
 import type { ChildStart } from './child-runs.ts';
 import type { TurnDeps, TurnTimer } from './execute-turn.ts';
 import { BlobKeeper } from './keep-blobs.ts';
@@ -145,6 +146,8 @@ export class ToolCalls {
       if (tool === undefined) return came({ tool_use_id: call.tool_use_id, content: call.invalid ?? `There is no tool named ${call.tool_name}.`, is_error: true, duration: 0 });
       const spawns = tool.builtin === 'spawn_agent';
       if (!spawns && ledgerVerdict(tool.effect, this.#hold.ledger.get(call.tool_use_id), this.#hold.claim.epoch) === 'in_doubt') return came(this.#lost(call));
+      const other = notApproved(tool, call);
+      if (other !== null) return came({ tool_use_id: call.tool_use_id, content: other, is_error: true, duration: 0, outcome: 'not_started' });
       const span = this.#hold.span.begin({ type: 'tool_call', state: this.#hold.state, tool, call });
       return await traced(span, async () => spawns ? this.#spawn(call, span) : came(await this.#carryOut(call, tool, span)), tracedEnd);
     } catch (error) {

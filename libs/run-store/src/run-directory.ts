@@ -1,5 +1,5 @@
 /** Commands and reads, for the API. */
-import { shardOf, type RunStatus } from '@treadle/core';
+import { isWord, shardOf, wordKeyOf, type RunStatus } from '@treadle/core';
 import type { CommandReply, CreateReply, CreateRun, EventRange, ListRuns, Move, RunDirectory, RunSnapshot, SendCommand } from '@treadle/engine';
 import { asReply, inboxEntry, ledgerOf, storedOf, unknownReply } from './replies.ts';
 import { mergePages, scanPerShard } from './run-list.ts';
@@ -18,7 +18,7 @@ function parentOf(keys: StoreParts['keys'], { parent }: CreateRun): object {
 /** A command as the scripts take it. */
 export function commandHeader({ run_id, command_id, command, not_after_ms }: SendCommand, options: StoreParts['options']): object {
   return {
-    run_id, command_id, type: command.type, subject: command.type === 'outcome' ? command.tool_use_id : undefined,
+    run_id, command_id, type: command.type, word: isWord(command) ? wordKeyOf(command) : undefined,
     entry: inboxEntry(command_id, command), not_after_ms, inbox_limit: options.inboxLimit, ids_kept: commandIdsKept, grace_ms: options.graceMs,
   };
 }

@@ -90,11 +90,11 @@ describe('observing events', () => {
     const result = { type: 'tool_result', tool_use_id: 'c', content: 'x', duration: 0.1 } as const;
     expect(await counted(
       { ...result, tool_name: 'files/read', is_error: false }, { ...result, tool_name: 'files/read', is_error: true, outcome: 'unknown' },
-      { ...result, tool_name: 'files/read', is_error: true, outcome: 'not_started' }, { ...result, tool_name: 'made_up_7', is_error: true },
+      { ...result, tool_name: 'files/read', is_error: true, outcome: 'not_started' }, { ...result, tool_name: 'files/read', is_error: true, outcome: 'denied' }, { ...result, tool_name: 'made_up_7', is_error: true },
     )).toEqual([
       'treadle_tool_calls_total{tool="files/read",outcome="ok"} 1', 'treadle_tool_calls_total{tool="files/read",outcome="unknown"} 1',
-      'treadle_tool_calls_total{tool="files/read",outcome="cancelled"} 1', 'treadle_tool_calls_total{tool="other",outcome="error"} 1',
-      'treadle_tool_duration_seconds_count{tool="files/read"} 3', 'treadle_tool_duration_seconds_count{tool="other"} 1',
+      'treadle_tool_calls_total{tool="files/read",outcome="cancelled"} 1', 'treadle_tool_calls_total{tool="files/read",outcome="denied"} 1', 'treadle_tool_calls_total{tool="other",outcome="error"} 1',
+      'treadle_tool_duration_seconds_count{tool="files/read"} 4', 'treadle_tool_duration_seconds_count{tool="other"} 1',
     ]);
   });
 

@@ -52,7 +52,8 @@ export function observeEvent(metrics: Metrics, event: RunEvent, context: EventCo
     case 'run_end': return metrics.runsEnded.inc({ agent, status: event.status, stop_reason: event.stop_reason });
     // Nothing is counted by these: their effects are, by other events.
     case 'user_message': case 'state_change': case 'assistant_thinking': case 'tools_changed': case 'steer':
-    case 'final_response': case 'history_repaired': case 'run_updated': case 'image_removed': case 'session_history': case 'outcome_resolved': return;
+    case 'final_response': case 'history_repaired': case 'run_updated': case 'image_removed': case 'session_history': case 'outcome_resolved':
+    case 'approval_requested': case 'approval_resolved': return;
     case 'validation_error': return metrics.validationErrors.inc({ validator: event.validator_name, error_type: metrics.words.known(event.error_type) });
     case 'max_iterations': return event.usage === undefined ? undefined : observeReply(metrics, event.usage, context);
     case 'compaction':
@@ -110,7 +111,7 @@ const compactionActions: Record<CompactionLevel, RecoveryAction> = {
   results: 'compact', images: 'compact', summary: 'compact', snip: 'aggressive_snip', emergency_snip: 'emergency_snip',
 };
 
-const outcomeLabels: Record<UnusualOutcome, string> = { unknown: 'unknown', not_started: 'cancelled', cancelled: 'cancelled' };
+const outcomeLabels: Record<UnusualOutcome, string> = { unknown: 'unknown', not_started: 'cancelled', cancelled: 'cancelled', denied: 'denied' };
 
 function observeToolResult(metrics: Metrics, event: EventOf<'tool_result'>, { tools }: EventContext): void {
   const tool = tools.includes(event.tool_name) ? event.tool_name : 'other';

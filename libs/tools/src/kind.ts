@@ -19,6 +19,8 @@ export interface OfferedTool {
   readonly effect: EffectClass | null;
   readonly parallel: ParallelClass | null;
   readonly timeout_ms: number | null;
+  /** Whether it may destroy something, where the source may say so and does. */
+  readonly destructive?: boolean;
   /** Part of the host: nobody's word on tools counts for it. */
   readonly builtin?: BuiltinTool;
 }

@@ -60,6 +60,8 @@ export interface HttpToolSource {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+export type ApprovalPolicySource = 'never' | 'always' | 'destructive' | { readonly when: { readonly arg: string; readonly matches: string } };
+
 /** The host's own word on a tool; overrides what the tool says of itself. */
 export interface ToolPolicySource {
   readonly parallel?: ParallelClass;
@@ -72,6 +74,11 @@ export interface ToolPolicySource {
   /** How long reported progress may put the time-out off. */
   readonly max_total_ms?: number;
   readonly on_unknown?: OnUnknown;
+  /** Which of its calls a person has to approve of; `destructive`: all, unless the tool is known to destroy nothing. */
+  readonly approval?: ApprovalPolicySource;
+  /** How long that is waited for; null or absent: for ever. */
+  readonly approval_timeout_s?: number | null;
+  readonly on_approval_timeout?: 'deny' | 'expire';
   /** Asked again and again on purpose: identical calls in a row are no loop. */
   readonly polling?: boolean;
 }

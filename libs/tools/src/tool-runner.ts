@@ -1,5 +1,6 @@
 /** The tool runner: all kinds of tools behind the engine's port. */
 import type { ToolRunner } from '@treadle/engine';
+import { asksFor } from './arguments/asks.ts';
 import { checkArguments } from './arguments/check.ts';
 import { createSchemaStore } from './arguments/schema-store.ts';
 import { outsideRoots } from './call/roots.ts';
@@ -40,6 +41,7 @@ export function createToolRunner(sources: ToolSources, options: ToolRunnerOption
       return toolChanges({ pinned, offered: tools, heard, kept });
     },
     check: (tool, input) => checkArguments(schemas, tool, input),
+    asks: (tool, input) => asksFor(tool, input),
     run: async (run) => {
       const { path_args = [], roots } = policyFor(policies, run.tool.name);
       const outside = roots === undefined ? null : await outsideRoots({ path_args, roots }, run.input);

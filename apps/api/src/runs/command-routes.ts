@@ -1,11 +1,12 @@
-/** Commands to live runs: cancel, pause, resume, steer, update. */
+/** Commands to live runs: cancel, pause, resume, steer, words on calls, update. */
 import type { FastifyRequest } from 'fastify';
 import type { Command } from '@treadle/core';
 import { actorOf, tenantOf } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
 import { fieldsNotSupported } from '../problem.ts';
 import { json, problems, takesNoFields, type ApiInstance } from '../server/api-types.ts';
-import { commandHeaders, namedLimits, outcomeSchema, resumeSchema, steerSchema, updateSchema, type UpdateBody } from './command-schema.ts';
+import { decideCall } from './approvals.ts';
+import { approvalSchema, commandHeaders, namedLimits, outcomeSchema, resumeSchema, steerSchema, updateSchema, type UpdateBody } from './command-schema.ts';
 import { commandRun } from './commands.ts';
 import { laterFieldsOf } from './create-schema.ts';
 import { callParams, runParams, runSchema } from './run-schema.ts';
@@ -46,6 +47,13 @@ export function commandRoutes(app: ApiInstance, context: ApiContext): void {
       return reply.code(202).send(await send(request, {
         type: 'outcome', tool_use_id: request.params.tool_use_id, outcome, by: actorOf(request), ...(content === undefined ? {} : { content }),
       }));
+    });
+
+  const decision = described('decideCall', 'Approve of a call that waits, or deny it', 'the first decision counts; when each call of the reply that needs one has it, the run goes on');
+  app.post('/v1/runs/:run_id/approvals/:tool_use_id', { config, schema: { ...decision, params: callParams, body: approvalSchema } },
+    async (request, reply) => {
+      const { params: { run_id, tool_use_id }, body } = request;
+      return reply.code(202).send(await decideCall(context, { tenant: tenantOf(request), run_id, tool_use_id, body, by: actorOf(request), idempotencyKey: request.headers['idempotency-key'] }));
     });
 
   app.patch('/v1/runs/:run_id', { config, schema: { ...described('updateRun', 'Change a live run', 'the change holds from the next decision on'), body: updateSchema }, preValidation: refuseLater },

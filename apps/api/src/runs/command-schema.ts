@@ -24,6 +24,17 @@ export const outcomeSchema = z.strictObject({
     .describe('What the model gets as the result of the call; without it the host says what is known.'),
 });
 
+const maxReason = 2000;
+
+export const approvalSchema = z.strictObject({
+  decision: z.enum(['approve', 'deny']),
+  input: z.record(z.string(), z.unknown()).optional().describe('With approve: the arguments that are approved instead of the model\'s. They have to fit the tool\'s schema.'),
+  reason: z.string().min(1).max(maxReason).optional().describe('Kept in the log; of a denied call the model is told.'),
+  digest: z.string().min(1).max(100).optional().describe('Of the call as it was seen (`pending[].digest`): if it waits with other arguments by now, nothing is decided.'),
+}).refine(({ decision, input }) => decision === 'approve' || input === undefined, { path: ['input'], error: 'a call that is denied has no other arguments' });
+
+export type ApprovalBody = z.output<typeof approvalSchema>;
+
 export const updateSchema = z.strictObject({
   metadata: metadataSchema.optional().describe('Takes the place of what is there.'),
   tags: tagsSchema.optional().describe('Take the place of those that are there.'),

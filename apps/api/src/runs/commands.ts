@@ -7,7 +7,7 @@
  *    sent; else `outcome_unknown`.
  */
 import { createHash } from 'node:crypto';
-import { canonicalJson, isEnded, specOf, type Command, type Content, type RunState, type RunStatus } from '@treadle/core';
+import { canonicalJson, isEnded, isWord, specOf, type Command, type Content, type RunState, type RunStatus } from '@treadle/core';
 import type { RunDirectory, RunView } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
 import { invalidRequest, notFound, outcomeUnknown, Problem, unavailable } from '../problem.ts';
@@ -20,6 +20,8 @@ export interface AskedCommand {
   readonly run_id: string;
   readonly command: Command;
   readonly idempotencyKey: string | undefined;
+  /** What makes two requests with one key the same; default the command. */
+  readonly contents?: unknown;
   /** Where the caller knows what makes two requests the same command. */
   readonly commandId?: string;
 }
@@ -31,7 +33,7 @@ export async function commandRun(context: ApiContext, asked: AskedCommand): Prom
   const { tenant, run_id, command, idempotencyKey } = asked;
   const found = await findRun({ store, archive }, tenant, run_id);
   // A repeat, or a second word, may come after the end; only the store knows that it is one.
-  const mayRepeat = idempotencyKey !== undefined || command.type === 'outcome';
+  const mayRepeat = idempotencyKey !== undefined || isWord(command);
   if (isEnded(found.view.status) && (found.from === 'archive' || !mayRepeat)) throw refused(found.view.status);
   if (found.from === 'store') checkCommand(found.state, command);
   const not_after_ms = await store.now() + context.settings.notAfterMs;
@@ -74,8 +76,8 @@ function checkResume(state: RunState, input: Content | undefined): void {
  * The same id for the same key, whoever asks again and wherever. What the key stands for is kept beside it: a repeat with other
  * contents would otherwise be answered as accepted and never happen.
  */
-async function reservedId(store: RunDirectory, { tenant, run_id, command }: AskedCommand, asked: { readonly key: string; readonly not_after_ms: number }): Promise<string> {
-  const body_hash = sha256(canonicalJson(command));
+async function reservedId(store: RunDirectory, { tenant, run_id, command, contents }: AskedCommand, asked: { readonly key: string; readonly not_after_ms: number }): Promise<string> {
+  const body_hash = sha256(canonicalJson(contents === undefined ? command : [command.type, contents]));
   // A line break keeps it apart from keys of new runs, which hold printable characters alone.
   const key = `command\n${run_id}\n${asked.key}`;
   const reply = await store.reserveKey({ tenant, key, run_id, body_hash, not_after_ms: asked.not_after_ms });
@@ -88,7 +90,7 @@ function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-function refused(status: RunStatus): Problem {
+export function refused(status: RunStatus): Problem {
   return new Problem({ status: 409, code: 'invalid_state', detail: isEnded(status) ? `The run has ended (${status}).` : `The run (${status}) cannot take this now.` });
 }
 

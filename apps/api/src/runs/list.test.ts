@@ -14,7 +14,8 @@ const uuid = () => {
 beforeEach(() => {
   nowMs = startMs;
   minted = 0;
-  api = createTestApi({ deps: { random: { uuid, jitter: () => 0 }, clock: { nowMs: () => nowMs, monotonicMs: () => 0 } } });
+  // Hundreds of runs in a store that copies all it holds at each step: what is tested is not how fast that is.
+  api = createTestApi({ options: { callTimeoutMs: 60_000, requestBudgetMs: 60_000 }, deps: { random: { uuid, jitter: () => 0 }, clock: { nowMs: () => nowMs, monotonicMs: () => 0 } } });
 });
 afterEach(() => api.close());
 

@@ -19,6 +19,7 @@ afterAll(() => api.close());
 /** A body that the route would take, so that only the id is in question. */
 const bodies: Record<string, object> = {
   'POST /v1/runs/{run_id}/steer': { text: 'x' }, 'POST /v1/runs/{run_id}/fork': { after_seq: 5 }, 'POST /v1/runs/{run_id}/ledger/{tool_use_id}': { outcome: 'happened' },
+  'POST /v1/runs/{run_id}/approvals/{tool_use_id}': { decision: 'approve' },
   'PATCH /v1/runs/{run_id}': { limits: { max_turns: 1_000_000 } },
 };
 

@@ -44,18 +44,22 @@ describe('runs', () => {
     [['resume', 'run_1', '--input', 'In Paris.'], 'POST', '/v1/runs/run_1/resume', { input: 'In Paris.' }, 'run_1 goes on\n'],
     [['rm', 'run_1'], 'DELETE', '/v1/runs/run_1', undefined, 'run_1 is deleted\n'],
     [['steer', 'run_1', 'be', 'quick'], 'POST', '/v1/runs/run_1/steer', { text: 'be quick' }, 'run_1 will be told\n'],
+    [['approve', 'run_1', 'c1'], 'POST', '/v1/runs/run_1/approvals/c1', { decision: 'approve' }, 'run_1 has the word, and goes on when it has all\n'],
+    [['approve', 'run_1', 'c1', '--input', '{"to":"staging"}', '--reason', 'try it'], 'POST', '/v1/runs/run_1/approvals/c1', { decision: 'approve', input: { to: 'staging' }, reason: 'try it' }, 'run_1 has the word, and goes on when it has all\n'],
+    [['deny', 'run_1', 'c1', '--reason', 'not today'], 'POST', '/v1/runs/run_1/approvals/c1', { decision: 'deny', reason: 'not today' }, 'run_1 has the word, and goes on when it has all\n'],
   ])('%j asks the API once and says what was accepted', async (args, method, url, body, line) => {
     expect(await runsCommand(args)).toBe(0);
     expect(asked).toEqual([{ method, url, body }]);
     expect(printed).toBe(line);
   });
 
-  test.each([[['pause', 'run_1', '--json']], [['resume', 'run_1', '--json']], [['steer', 'run_1', 'x', '--json']], [['cancel', 'run_1', '--json']]])('%j prints the run', async (args) => {
+  test.each([[['pause', 'run_1', '--json']], [['resume', 'run_1', '--json']], [['steer', 'run_1', 'x', '--json']], [['cancel', 'run_1', '--json']], [['approve', 'run_1', 'c1', '--json']], [['deny', 'run_1', 'c1', '--json']]])('%j prints the run', async (args) => {
     expect(await runsCommand(args)).toBe(0);
     expect(JSON.parse(printed)).toEqual({ id: 'run_1', status: 'running' });
   });
 
-  test.each([[['steer', 'run_1']], [['steer', 'run_1', ' ']], [['pause']], [['fly', 'run_1']], [['constructor', 'run_1']], [['approve', 'run_1']]])('%j is bad usage, and nothing is asked', async (args) => {
+  test.each([[['steer', 'run_1']], [['steer', 'run_1', ' ']], [['pause']], [['fly', 'run_1']], [['constructor', 'run_1']], [['approve', 'run_1']], [['approve', 'run_1', 'c1', 'c2']],
+    [['approve', 'run_1', 'c1', '--input', '[1]']], [['approve', 'run_1', 'c1', '--input', '{']], [['deny', 'run_1']], [['deny', 'run_1', 'c1', '--input', '{}']]])('%j is bad usage, and nothing is asked', async (args) => {
     await expect(runsCommand(args)).rejects.toMatchObject({ exitCode: 2 });
     expect(asked).toEqual([]);
   });

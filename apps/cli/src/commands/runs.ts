@@ -5,9 +5,9 @@ import { exitCodeOf, follow, summary } from '../follow.ts';
 import { clientFromEnvironment } from '../server.ts';
 import { CommandFailed, exitCodes } from '../setup.ts';
 
-export const runsUsage = 'treadle runs ls [--status S] [--agent A] [--tag T] [--limit N] [--cursor C] | show ID | tail ID [--after N] | cancel ID | pause ID | resume ID [--input TEXT] | steer ID TEXT | resolve ID TOOL_USE_ID happened|did_not_happen [TEXT] | fork ID --after N [--input TEXT] [--chain C] | replay ID | rm ID   [--json]';
+export const runsUsage = 'treadle runs ls [--status S] [--agent A] [--tag T] [--limit N] [--cursor C] | show ID | tail ID [--after N] | cancel ID | pause ID | resume ID [--input TEXT] | steer ID TEXT | resolve ID TOOL_USE_ID happened|did_not_happen [TEXT] | approve ID TOOL_USE_ID [--input JSON] [--reason TEXT] | deny ID TOOL_USE_ID [--reason TEXT] | fork ID --after N [--input TEXT] [--chain C] | replay ID | rm ID   [--json]';
 
-const later = ['approve', 'deny', 'export'];
+const later = ['export'];
 
 interface Call {
   readonly client: Client;
@@ -17,6 +17,7 @@ interface Call {
   readonly text: string;
   readonly input: string | undefined;
   readonly chain: string | undefined;
+  readonly reason: string | undefined;
   readonly json: boolean;
   readonly after: number;
   readonly write: (text: string) => void;
@@ -25,7 +26,7 @@ interface Call {
 export async function runsCommand(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({ args, allowPositionals: true, options: {
     status: { type: 'string' }, agent: { type: 'string' }, tag: { type: 'string' }, limit: { type: 'string' }, cursor: { type: 'string' }, after: { type: 'string', default: '0' },
-    input: { type: 'string' }, chain: { type: 'string' }, json: { type: 'boolean', default: false },
+    input: { type: 'string' }, chain: { type: 'string' }, reason: { type: 'string' }, json: { type: 'boolean', default: false },
   } });
   const [verb = '', id = '', ...rest] = positionals;
   const write = (text: string): void => { process.stdout.write(text); };
@@ -36,14 +37,14 @@ export async function runsCommand(args: string[]): Promise<number> {
   if (act === undefined || id === '') throw new CommandFailed(exitCodes.badUsage, [`usage: ${runsUsage}`]);
   const after = Number(values.after);
   if (!Number.isSafeInteger(after) || after < 0) throw new CommandFailed(exitCodes.badUsage, ['--after: expected an event number']);
-  return act({ client, id, words: rest, text: rest.join(' '), input: values.input, chain: values.chain, json: values.json, after, write });
+  return act({ client, id, words: rest, text: rest.join(' '), input: values.input, chain: values.chain, reason: values.reason, json: values.json, after, write });
 }
 
 const verbs: Record<string, (call: Call) => Promise<number>> = {
   show: async ({ client, id, json, write }) => {
     const run = await client.run(id);
     write(json ? `${JSON.stringify(run)}\n` : `${summary(run)}\n${run.answer ?? ''}\n`);
-    if (!json) for (const child of startedBy(await client.tree(id))) write(`${child}\n`);
+    if (!json) for (const line of [...waitsFor(run), ...startedBy(await client.tree(id))]) write(`${line}\n`);
     return exitCodes.done;
   },
   tail: async ({ client, id, json, write, after }) => {
@@ -71,6 +72,14 @@ const verbs: Record<string, (call: Call) => Promise<number>> = {
     const told = content.length === 0 ? {} : { content: content.join(' ') };
     return accepted(call, await call.client.resolve(call.id, tool_use_id, { outcome, ...told }), 'has the word, and will go on');
   },
+  approve: async (call) => {
+    const input = call.input === undefined ? {} : { input: argumentsOf(call.input) };
+    return accepted(call, await call.client.approve(call.id, onlyWord(call, 'approve ID TOOL_USE_ID [--input JSON] [--reason TEXT]'), { ...input, ...reasonOf(call) }), 'has the word, and goes on when it has all');
+  },
+  deny: async (call) => {
+    if (call.input !== undefined) throw new CommandFailed(exitCodes.badUsage, ['--input: a call that is denied has no other arguments']);
+    return accepted(call, await call.client.deny(call.id, onlyWord(call, 'deny ID TOOL_USE_ID [--reason TEXT]'), reasonOf(call)), 'has the word, and goes on when it has all');
+  },
   fork: async (call) => {
     const { id, after, input, chain } = call;
     if (after === 0) throw new CommandFailed(exitCodes.badUsage, ['usage: treadle runs fork ID --after N [--input TEXT] [--chain C]']);
@@ -84,6 +93,32 @@ const verbs: Record<string, (call: Call) => Promise<number>> = {
     return report.identical ? exitCodes.done : exitCodes.runDidNotComplete;
   },
 };
+
+function onlyWord({ words: [tool_use_id, ...more] }: Call, usage: string): string {
+  if (tool_use_id === undefined || more.length > 0) throw new CommandFailed(exitCodes.badUsage, [`usage: treadle runs ${usage}`]);
+  return tool_use_id;
+}
+
+function reasonOf({ reason }: Call): { readonly reason?: string } {
+  return reason === undefined ? {} : { reason };
+}
+
+function argumentsOf(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  } catch {
+    // Said below, in the same words.
+  }
+  throw new CommandFailed(exitCodes.badUsage, ['--input: expected a JSON object, the arguments of the call']);
+}
+
+/** A line for each call that needs a person's word. */
+function waitsFor({ id, pending }: Run): string[] {
+  const calls = Array.isArray(pending) ? pending as readonly { kind: string; tool_use_id: string; tool_name: string; tool_input: unknown }[] : [];
+  return calls.filter(({ kind }) => kind === 'approval')
+    .map(({ tool_use_id, tool_name, tool_input }) => `waits for approval: ${tool_name} ${JSON.stringify(tool_input)}\n  treadle runs approve ${id} ${tool_use_id} (or deny)`);
+}
 
 /** A line for each descendant, indented by its depth. */
 function startedBy(tree: RunTree, depth = 1): string[] {

@@ -2,7 +2,7 @@
 import type { AnswerView } from '@treadle/engine';
 import { z } from 'zod';
 import { schemaProblem } from './answer-schema.ts';
-import { plainName } from './names.ts';
+import { pattern, plainName } from './names.ts';
 
 /** What a stop hook says; `prompt` is what the model is told in the extra turn. */
 export type HookAnswer = 'stop' | 'continue' | { readonly decision: 'stop' | 'continue'; readonly prompt?: string } | { readonly decision: 'extra_turn'; readonly prompt: string };
@@ -23,15 +23,6 @@ function ownFunction<Signature>() {
   return z.custom<Signature>((value) => typeof value === 'function', onlyInTs)
     .refine((value) => (value as unknown as object).constructor.name !== 'AsyncFunction', asynchronous);
 }
-
-/** Compiled here, so that a bad one is a fault of the file and not of a run. */
-const pattern = z.string().min(1).max(10_000).superRefine((text, context) => {
-  try {
-    new RegExp(text);
-  } catch (error) {
-    context.addIssue({ code: 'custom', message: `expected a regular expression: ${error instanceof Error ? error.message : String(error)}` });
-  }
-});
 
 const jsonSchema = z.record(z.string(), z.unknown()).superRefine((schema, context) => {
   const problem = schemaProblem(schema);

@@ -1,6 +1,6 @@
 /**
  * Parts of the configuration that a later release will carry out. They are refused by name, never accepted and ignored:
- * somebody who writes `approval: always` must not believe in it today.
+ * somebody who writes `max_concurrent_runs: 5` must not believe in it today.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';

@@ -15,3 +15,12 @@ export const hostTools: readonly string[] = ['http_get', 'read_blob', 'spawn_age
 
 /** Milliseconds that a timer can hold. */
 export const timeoutMs = z.int().min(1).max(2_147_483_647);
+
+/** A regular expression. Compiled here, so that a bad one is a fault of the file and not of a run. */
+export const pattern = z.string().min(1).max(10_000).superRefine((text, context) => {
+  try {
+    new RegExp(text);
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: `expected a regular expression: ${error instanceof Error ? error.message : String(error)}` });
+  }
+});

@@ -3,8 +3,7 @@ import { z } from 'zod';
 import { isFunctionTool, type FunctionTool } from '../define-tool.ts';
 import { httpAddress, httpHeaders, placeholdersOf, urlTemplate } from './addresses.ts';
 import { schemaProblem } from './answer-schema.ts';
-import { later } from './later.ts';
-import { timeoutMs } from './names.ts';
+import { pattern, timeoutMs } from './names.ts';
 
 /** A program that is started (`command`), or a server that is there already (`url`). */
 export const mcpServerSchema = z.strictObject({
@@ -58,9 +57,13 @@ export const toolPolicySchema = z.strictObject({
   roots: z.array(z.string().min(1)).min(1).max(20).optional(),
   /** Who speaks when nobody knows whether a `once` call happened: the model is told so, or the run waits for a person. */
   on_unknown: z.enum(['report', 'ask']).optional(),
-  approval: later('never'),
-  approval_timeout_s: later(null),
-  on_approval_timeout: later('deny'),
+  /** Which calls wait for a person's word: none, all, all unless the tool is known to destroy nothing, or those whose argument matches. */
+  approval: z.union([z.enum(['never', 'always', 'destructive']), z.strictObject({ when: z.strictObject({ arg: z.string().min(1).max(200), matches: pattern }) })],
+    'expected "never", "always", "destructive" or { when: { arg, matches } } with a regular expression').optional(),
+  /** How long; null: for ever. */
+  approval_timeout_s: z.number().min(1).max(31_536_000).nullish(),
+  /** What becomes of a call that nobody has decided about by then: it is denied, or the run ends. */
+  on_approval_timeout: z.enum(['deny', 'expire']).optional(),
   /** How long progress that a tool reports may put off its time-out. Default: four times `timeout_ms`. */
   max_total_ms: timeoutMs.nullish(),
   /** Asked again and again on purpose: identical calls are no loop. */

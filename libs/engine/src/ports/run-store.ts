@@ -157,7 +157,7 @@ export interface Commit {
   readonly ledger: readonly LedgerWrite[];
   /** Ids of the calls that are open after this commit. */
   readonly open_calls: readonly string[];
-  /** Ids of the calls that wait for somebody's word after this commit. */
+  /** What people's words are waited for after this commit: `awaitedWords`. */
   readonly pending: readonly string[];
   /** How many commands the claimant has seen, all of them applied by this commit or an earlier one when `applies_inbox`. */
   readonly inbox_seen: number;
@@ -203,7 +203,7 @@ export interface SendCommand {
 
 export type CommandReply =
   | { readonly type: 'accepted' }
-  /** The run can no longer take it: it has ended, is being cancelled, or (resume) is not paused, or (outcome) waits for no word on that call. */
+  /** The run can no longer take it: it has ended, is being cancelled, or (resume) is not paused, or (outcome, approval) waits for no such word. */
   | { readonly type: 'invalid_state'; readonly status: RunStatus }
   /** A resume of a run whose turn has not come: this run of its session goes before it. */
   | { readonly type: 'behind'; readonly run_id: string }

@@ -70,7 +70,7 @@ export interface ActiveRuns {
   readonly queued: number;
   readonly running: number;
   readonly paused: number;
-  /** Calls that wait for somebody's word. */
+  /** Calls of which nobody knows how they went, and a person is asked. */
   readonly in_doubt: number;
   /** Runs of any status that wait for a time. */
   readonly due: number;

@@ -62,5 +62,7 @@ export interface ToolRunner {
   changes?(spec: AgentSpec, pinned: readonly ToolDefinition[], kept: Readonly<Record<string, string>>): Promise<ToolChanges | null>;
   /** Why these arguments do not fit the definition's schema, for the model to read; null when they do. */
   check(tool: ToolDefinition, input: Readonly<Record<string, unknown>>): string | null;
+  /** Whether a person has to approve of this call before it is begun. Of a tool that has a rule; in doubt, true. */
+  asks(tool: ToolDefinition, input: Readonly<Record<string, unknown>>): boolean;
   run(run: ToolRun): Promise<ToolRunResult>;
 }

@@ -2,7 +2,7 @@
  * The arguments of a tool call as servers really send them: an object; JSON text of one, encoded once or twice; or nothing.
  * What is no object is told to the model, and the tool is not run.
  */
-import { wellFormed, type ToolDefinition } from '@treadle/core';
+import { oversizedInput, wellFormed, type ToolDefinition } from '@treadle/core';
 
 export interface ReadArguments {
   readonly input: Readonly<Record<string, unknown>>;
@@ -25,7 +25,9 @@ export function readArguments(raw: unknown, tool: ToolDefinition | undefined): R
   if (typeof value !== 'object' || Array.isArray(value)) {
     return unusable(`The arguments must be a JSON object, not ${Array.isArray(value) ? 'a list' : `a ${typeof value}`}: ${excerpt(JSON.stringify(value))}`);
   }
-  return { input: wellFormed(value as Record<string, unknown>), problem: null };
+  // Before anything is cut: what is left of arguments is not what the model sent.
+  const oversized = oversizedInput(value as Record<string, unknown>);
+  return oversized === null ? { input: wellFormed(value as Record<string, unknown>), problem: null } : unusable(oversized);
 }
 
 function nothing(tool: ToolDefinition | undefined): ReadArguments {

@@ -1,6 +1,6 @@
 -- Accepts a command into a run's inbox, and gives the run a job where it has none. Idempotent by command id.
 -- KEYS  shard (6), run (7), queue
--- ARGV  1: JSON { run_id, command_id, type, subject (the call that it is about), entry, not_after_ms, inbox_limit, ids_kept, grace_ms }
+-- ARGV  1: JSON { run_id, command_id, type, word (what a person's word is about: { subject, awaited }), entry, not_after_ms, inbox_limit, ids_kept, grace_ms }
 --       2, 3: how the keys of a session and of a run's ctl are spelt
 -- Reply missing | accepted | already_decided | too_late | inbox_full | invalid_state, status | behind, the run of its session that goes before it
 -- include: ctl

@@ -34,7 +34,7 @@ export function archivingOf(parts: ArchivingParts): Omit<StoreUpkeep, 'pump' | '
     activeRuns: () => step(() => {
       const all = Object.values(runs());
       const count = (status: string): number => all.filter((record) => record.status === status).length;
-      const in_doubt = all.reduce((sum, record) => sum + record.pending.length, 0);
+      const in_doubt = all.reduce((sum, record) => sum + record.pending.filter((awaited) => !awaited.includes(' ')).length, 0);
       return { queued: count('queued'), running: count('running'), paused: count('paused'), in_doubt, due: all.filter((record) => record.due_ms !== null).length };
     }),
     archiveDuty: (run_id) => step((): ArchiveDuty => {

@@ -5,7 +5,7 @@
  * Each method is one atomic step, as a script is. `rollBack` undoes the last writes, as a failover to a replica that lagged
  * does. `protections` switches single checks off, so that tests can show that they are needed.
  */
-import { isEnded } from '@treadle/core';
+import { isEnded, isWord, wordKeyOf } from '@treadle/core';
 import type {
   Append, AppendReply, Claim, ClaimReply, ClaimRequest, CommandReply, Commit, CommitReply, CreateReply, CreateRun, EventRange, InboxEntry, ListRuns,
   PumpReply, RestoredRun, RunSnapshot, SendCommand, StoredState, WatchReply, WatchRequest, WriteBack,
@@ -186,10 +186,9 @@ export function createMemoryRunStore(): MemoryRunStore {
     if (record.commands.includes(sent.command_id)) return { type: 'accepted' };
     if (clockMs > sent.not_after_ms) return { type: 'too_late' };
     const { type } = sent.command;
-    if (type === 'outcome') {
-      if (record.decided.includes(sent.command.tool_use_id)) return { type: 'already_decided' };
-      if (!record.pending.includes(sent.command.tool_use_id)) return { type: 'invalid_state', status: record.status };
-    }
+    const word = isWord(sent.command) ? wordKeyOf(sent.command) : null;
+    if (word !== null && record.decided.includes(word.subject)) return { type: 'already_decided' };
+    if (word !== null && !record.pending.includes(word.awaited)) return { type: 'invalid_state', status: record.status };
     if (isEnded(record.status)) return { type: 'invalid_state', status: record.status };
     if (record.wanted === 'cancel') return type === 'cancel' ? { type: 'accepted' } : { type: 'invalid_state', status: record.status };
     if (type === 'resume' && record.status !== 'paused' && record.wanted !== 'pause') return { type: 'invalid_state', status: record.status };
@@ -199,7 +198,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     record.commands.push(sent.command_id);
     if (type === 'cancel' || type === 'pause') record.wanted = type;
     if (type === 'resume') record.wanted = null;
-    if (type === 'outcome') record.decided.push(sent.command.tool_use_id);
+    if (word !== null) record.decided.push(word.subject);
     if (!record.job_live) {
       if (record.first_claimed || type === 'cancel') nextJob(sent.run_id, record, 1);
     } else if (type === 'cancel' && !record.first_claimed) nextJob(sent.run_id, record, 0);

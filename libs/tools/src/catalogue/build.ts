@@ -6,6 +6,7 @@ import type { Offer, OfferedTool } from '../kind.ts';
 import type { ToolPolicySource } from '../sources.ts';
 import { definitionHash } from './hash.ts';
 import { matches, mayMatchBeginning } from './patterns.ts';
+import { approvalOf, approvalProblem } from './approval.ts';
 import { policyFor } from './policy.ts';
 import { wireNames } from './wire-name.ts';
 
@@ -26,7 +27,7 @@ export function buildCatalogue(offers: readonly Offer[], rules: CatalogueRules):
     if (problem === null) chosen.set(tool.name, tool);
     else problems.push(`Tool ${tool.name} is left out: ${problem}.`);
   }
-  problems.push(...unmatched(offers, rules.patterns));
+  problems.push(...[...chosen.values()].flatMap((tool) => approvalProblem(tool, policyOf(tool, rules))), ...unmatched(offers, rules.patterns));
   const names = [...chosen.keys()].sort();
   const wire = wireNames(names);
   const tools = names.flatMap((name) => {
@@ -41,10 +42,14 @@ function schemaProblem(tool: OfferedTool, schemas: SchemaStore): string | null {
   return schema.type === 'unusable' ? schema.problem : null;
 }
 
+/** How a part of the host is carried out is nobody else's to say. */
+function policyOf(tool: OfferedTool, { policies }: CatalogueRules): ToolPolicySource {
+  return tool.builtin === undefined ? policyFor(policies, tool.name) : {};
+}
+
 /** Unknown means careful: alone, and never repeated blindly. */
 function definition(tool: OfferedTool, wire_name: string, rules: CatalogueRules): ToolDefinition {
-  // How a part of the host is carried out is nobody else's to say.
-  const policy = tool.builtin === undefined ? policyFor(rules.policies, tool.name) : {};
+  const policy = policyOf(tool, rules);
   return {
     name: tool.name, wire_name, description: tool.description, input_schema: tool.input_schema as ToolDefinition['input_schema'],
     effect: policy.effect ?? tool.effect ?? 'once',
@@ -53,6 +58,7 @@ function definition(tool: OfferedTool, wire_name: string, rules: CatalogueRules)
     ...(policy.path_args === undefined ? {} : { path_args: policy.path_args }),
     ...(policy.max_total_ms === undefined ? {} : { max_total_ms: policy.max_total_ms }),
     ...(policy.on_unknown === 'ask' ? { on_unknown: 'ask' } : {}),
+    ...approvalOf(tool, policy),
     ...(policy.polling === true ? { polling: true } : {}),
     ...(tool.builtin === undefined ? {} : { builtin: tool.builtin }),
     hash: definitionHash(tool),

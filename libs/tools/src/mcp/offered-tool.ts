@@ -7,7 +7,7 @@ const toolSchema = z.looseObject({
   description: z.string().nullish(),
   title: z.string().nullish(),
   inputSchema: z.unknown(),
-  annotations: z.looseObject({ readOnlyHint: z.boolean().nullish(), idempotentHint: z.boolean().nullish() }).nullish().catch(null),
+  annotations: z.looseObject({ readOnlyHint: z.boolean().nullish(), idempotentHint: z.boolean().nullish(), destructiveHint: z.boolean().nullish() }).nullish().catch(null),
   execution: z.looseObject({ taskSupport: z.string().nullish() }).nullish().catch(null),
 });
 
@@ -18,9 +18,11 @@ export function offeredTool(server: string, entry: unknown, trusted: boolean): O
   const { name, description, title, inputSchema, annotations, execution } = parsed.data;
   if (execution?.taskSupport === 'required') return `Tool ${server}/${name} is left out: it can only be run as a task.`;
   const readOnly = trusted && annotations?.readOnlyHint === true;
+  const harmless = trusted && annotations?.destructiveHint === false;
   const idempotent = trusted && annotations?.idempotentHint === true;
   return {
     name: `${server}/${name}`, description: (description ?? title ?? '').toWellFormed(), input_schema: inputSchema,
     effect: readOnly ? 'read' : idempotent ? 'idempotent' : null, parallel: readOnly ? 'parallel' : null, timeout_ms: null,
+    ...(harmless ? { destructive: false } : {}),
   };
 }

@@ -11,7 +11,7 @@ local function accept_command(run, shard, job_keys, command)
   local done, accepted = num(ctl, 'inbox_done'), num(ctl, 'inbox_in')
   local cancelling, cancels = ctl.cancelling == '1', command.type == 'cancel'
   local pausing = num(ctl, 'pause_at') > done
-  local refusal = command.type == 'outcome' and refused_word(ctl, command.subject)
+  local refusal = command.word and refused_word(ctl, command.word)
   if refusal then return refusal end
   if has_ended(ctl) or (cancelling and not cancels) or (command.type == 'resume' and ctl.status ~= 'paused' and not pausing) then
     return { 'invalid_state', ctl.status }
@@ -28,7 +28,7 @@ local function accept_command(run, shard, job_keys, command)
   if cancels then set.put('cancelling', 1) end
   if command.type == 'pause' then set.put('pause_at', n) end
   if command.type == 'resume' then set.put('pause_at', 0) end
-  if command.type == 'outcome' then set.put('decided', with_word(ctl, command.subject)) end
+  if command.word then set.put('decided', with_word(ctl, command.word)) end
 
   local unclaimed, live = num(ctl, 'epoch') == 0, ctl.job_live == '1'
   -- A run that has not begun keeps its time (run_at) and its place in the queue, except to be cancelled.

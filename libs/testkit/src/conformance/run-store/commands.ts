@@ -107,6 +107,38 @@ export function commandTests(it: () => Driver): void {
     expect(await it().send(run_id, word('b'))).toEqual({ type: 'already_decided' });
   });
 
+  test('a word on an approval is taken for the very call that waits, once, and leaves room for one on how it went', async () => {
+    const run_id = await it().create();
+    const { claim } = await it().claim(run_id);
+    const word = (digest: string, decision: 'approve' | 'deny' = 'approve') => ({ type: 'approval', tool_use_id: 'a', digest, decision, by: 'ann', reason: null } as const);
+    const went = { type: 'outcome', tool_use_id: 'a', outcome: 'happened', by: 'ann' } as const;
+    const refused = { type: 'invalid_state', status: 'paused' };
+    await it().commits(it().write(claim, 1, { type: 'pause' }, { status: 'paused', pending: ['a sha256:1'] }));
+    expect(await it().send(run_id, word('sha256:2'))).toEqual(refused);
+    expect(await it().send(run_id, went)).toEqual(refused);
+    const words = await Promise.all([word('sha256:1'), word('sha256:1', 'deny'), word('sha256:1'), word('sha256:1'), word('sha256:1')].map((each) => it().send(run_id, each)));
+    expect(words.map(({ type }) => type).sort()).toEqual(['accepted', ...Array.from({ length: 4 }, () => 'already_decided')]);
+    const again = await it().claim(run_id, 3);
+    expect(again.claimed.inbox).toHaveLength(1);
+    await it().commits(it().write(again.claim, 2, { type: 'pause' }, { status: 'paused', inbox_seen: 1, applies_inbox: true, pending: ['a'] }));
+    expect(await it().send(run_id, word('sha256:1'))).toEqual({ type: 'already_decided' });
+    expect(await it().send(run_id, went)).toEqual(accepted);
+  });
+
+  test('a word on an approval comes too late for a run that is being cancelled or has ended, unless it had one', async () => {
+    const word = (tool_use_id: string) => ({ type: 'approval', tool_use_id, digest: 'd', decision: 'approve', by: 'ann', reason: null } as const);
+    const run_id = await it().create();
+    const { claim } = await it().claim(run_id);
+    await it().commits(it().write(claim, 1, { type: 'pause' }, { status: 'paused', pending: ['a d', 'b d'] }));
+    expect(await it().send(run_id, word('a'))).toEqual(accepted);
+    expect(await it().send(run_id, { type: 'cancel' })).toEqual(accepted);
+    expect(await it().send(run_id, word('b'))).toEqual({ type: 'invalid_state', status: 'paused' });
+    const again = await it().claim(run_id, 3);
+    await it().commits(it().write(again.claim, 2, { type: 'end' }, { status: 'cancelled', inbox_seen: 2, applies_inbox: true }));
+    expect(await it().send(run_id, word('b'))).toEqual({ type: 'invalid_state', status: 'cancelled' });
+    expect(await it().send(run_id, word('a'))).toEqual({ type: 'already_decided' });
+  });
+
   test('cancel is accepted once; a second one has no second effect, and nothing else is taken after it', async () => {
     const { run_id } = await it().after({ type: 'pause' }, 'paused');
     expect(await it().send(run_id, { type: 'cancel' })).toEqual(accepted);

@@ -59,7 +59,7 @@ export function manyTests(it: () => Driver): void {
     await it().store.commit(last);
     await it().after({ type: 'wait', delay_ms: 60_000 });
     const { run_id, claim } = await it().after({ type: 'keep' });
-    await it().commits(it().write(claim, 2, { type: 'pause' }, { status: 'paused', pending: ['a', 'b'] }));
+    await it().commits(it().write(claim, 2, { type: 'pause' }, { status: 'paused', pending: ['a', 'b', 'c sha256:1'] }));
     expect(await counts()).toEqual({ queued: 1, running: 2, paused: 1, in_doubt: 2, due: 1 });
     await it().send(run_id, { type: 'resume' });
     const { claim: again } = await it().claim(run_id, 3);
