@@ -31,6 +31,12 @@ describe('arguments', () => {
     expect(problem).toContain(words);
   });
 
+  it('too deep or too large are not cut to size, which would be other arguments', () => {
+    const deep = `{"a":${'['.repeat(200)}${']'.repeat(200)}}`;
+    expect(readArguments(deep, free)).toEqual({ input: {}, problem: 'The arguments are nested deeper than 64 levels.' });
+    expect(readArguments({ a: 'x'.repeat(300_000) }, free)).toEqual({ input: {}, problem: 'The arguments are 300008 bytes long; at most 262144 are allowed.' });
+  });
+
   it('hold no half characters', () => {
     expect(readArguments(String.raw`{"a":"\ud800"}`, free).input).toEqual({ a: '�' });
   });
