@@ -141,7 +141,7 @@ function connectionsOf(config: LoadedConfig) {
 function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
   return {
     store: parts.store, clock: parts.clock, random, warm: new WarmRuns(), worker: setup.name, ...tracing(setup), tools: measuredTools(parts.tools), archive: parts.archive, held: parts.held,
-    models: measuredModels(parts.metrics, parts.models),
+    models: measuredModels(parts.metrics, parts.models), prices: modelPrices(setup.config),
     judge: createAnswerJudge({ hooks: hookFunctions(setup.config), validators: validatorFunctions(setup.config) }, {
       onSkipped: (skipped) => { setup.logger.warn(skipped, 'a stop hook was skipped'); },
     }),

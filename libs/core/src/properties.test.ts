@@ -156,7 +156,7 @@ function awaitedOf(state: RunState, now: Happening): string[] {
 }
 
 function answer(state: RunState, decision: Decision, now: Happening): TurnInput {
-  if (decision.effect.type === 'summarise') return { type: 'summarised', unavailable: now.away, now_s: 1000, purpose: decision.effect.purpose, text: now.crash ? null : now.content, usage: null, elapsed_s: 1, commands: [] };
+  if (decision.effect.type === 'summarise') return { type: 'summarised', model: 'm1', unavailable: now.away, now_s: 1000, purpose: decision.effect.purpose, text: now.crash ? null : now.content, usage: null, elapsed_s: 1, commands: [] };
   if (decision.effect.type === 'settle_tool_calls') return { type: 'tool_calls_settled', results: results(state, now), awaited: awaitedOf(state, now), elapsed_s: 1, timed_out: now.timedOut, commands: [] };
   if (now.fails !== null || now.timedOut !== null) {
     const failure = { error_type: now.fails ?? 'timeout', detail: now.content, retry_after_s: now.waits.retry_after_s, other_key: now.waits.other_key, ...(now.waits.feature === null ? {} : { feature: now.waits.feature }), partial_text: now.reply.text, usage: noUsage };

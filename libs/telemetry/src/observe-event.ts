@@ -54,10 +54,10 @@ export function observeEvent(metrics: Metrics, event: RunEvent, context: EventCo
     case 'user_message': case 'state_change': case 'assistant_thinking': case 'tools_changed': case 'steer':
     case 'final_response': case 'history_repaired': case 'run_updated': case 'image_removed': case 'session_history': case 'outcome_resolved': return;
     case 'validation_error': return metrics.validationErrors.inc({ validator: event.validator_name, error_type: metrics.words.known(event.error_type) });
-    case 'max_iterations': return event.usage === undefined ? undefined : observeReply(metrics, event.usage, context);
+    case 'max_iterations': return event.usage === undefined ? undefined : observeReply(metrics, event.usage, byModel(context, event.model));
     case 'compaction':
       metrics.recoveries.inc({ site: event.site, action: compactionActions[event.level] });
-      return event.usage === undefined ? undefined : observeReply(metrics, event.usage, context);
+      return event.usage === undefined ? undefined : observeReply(metrics, event.usage, byModel(context, event.model));
     case 'stop_hook': return event.prompt === '' || event.decision === 'skipped' ? undefined : metrics.recoveries.inc({ site: 'stop_hook', action: 'extra_turn' });
     case 'context_truncated': return metrics.contextTruncated.inc({ model: event.model });
     default: return assertNever(event);
@@ -89,6 +89,11 @@ function observeReply(metrics: Metrics, usage: Usage, { chain, model }: EventCon
   const name = model ?? 'other';
   metrics.modelRequests.inc({ chain, model: name, outcome: 'replied', error_type: 'none' });
   observeUsage(metrics, usage, name);
+}
+
+/** A summary may have been made by another model than the one which the turns go to; older events do not say. */
+function byModel(context: EventContext, model: string | undefined): EventContext {
+  return model === undefined ? context : { ...context, model };
 }
 
 function observeError(metrics: Metrics, event: EventOf<'error'>, { chain }: EventContext): void {
