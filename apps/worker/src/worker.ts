@@ -82,7 +82,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const metrics = createMetrics('worker');
   startAtZero(metrics, Object.keys(setup.config.agents));
   const { store, archive, models, tools } = (setup.decorate ?? ((ports) => ports))({
-    store: createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards, graceMs, ...archiveTiming(settings) }),
+    store: createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards, graceMs, keepUsageDays: settings.usageDays, ...archiveTiming(settings) }),
     archive: opened.archive,
     models: createModelGateway({
       connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock, fleet: createModelFleet({ redis: fleetRedis, prefix: settings.prefix }),

@@ -1,6 +1,6 @@
 /** Models that cannot be asked now: passed over, waited for, asked last; other keys, and waits too long for a delay. */
 import { describe, expect, test } from 'vitest';
-import { candidates, chooseHop, chooseModel } from './choose-model.ts';
+import { candidates, chooseModel } from './choose-model.ts';
 import { lookAhead } from './codec.ts';
 import { decide } from './decide.ts';
 import type { EventBody } from './events.ts';
@@ -239,11 +239,9 @@ describe('what a run can pay for', () => {
     const after = fold(open, decision);
     if (after.status === 'expired') return expect(`expired: ${after.stop_reason}`).toBe(expected);
     if (after.status === 'paused') return expect(`waits for ${specOf(after).chain.models[after.position]?.name}`).toBe(expected);
-    // The hop itself says where it goes; whom it passed over the choice does.
-    const hop = decision.events.find((event) => event.type === 'error');
-    const choice = chooseHop(open, { unavailable, prices });
-    const skipped = choice.type === 'model' ? choice.skipped.map(({ model: name, why }) => `, not ${name} (${why})`).join('') : '';
-    return expect(`${hop?.type === 'error' ? hop.to_model : ''}${skipped}`).toBe(expected);
+    expect(decision.events[0]).toMatchObject({ type: 'error', action: 'fallback' });
+    const request = claimed(after, { unavailable, prices }).events.at(-1);
+    return expect(request?.type === 'model_request' ? [request.model, ...request.skipped.map(({ model: name, why }) => `not ${name} (${why})`)].join(', ') : '').toBe(expected);
   });
 
   test('at selection the same holds for whom a model that is away gives way to, and the request says so', () => {
@@ -251,6 +249,17 @@ describe('what a run can pay for', () => {
     const { events } = claimed(state, { unavailable: [away('m1', 20)], prices: { m2: dear } });
     expect(events.at(-1)).toMatchObject({ type: 'model_request', model: 'm3', skipped: [{ model: 'm1', why: 'breaker_open' }, { model: 'm2', why: 'cost_budget' }] });
     expect(claimed(state, { unavailable: [away('m1', 20)], prices: { m2: dear, m3: dear } }).effect).toEqual({ type: 'pause', delay_ms: 20_000 });
+  });
+
+  test('whom a hop has passed over stands in the first request behind it alone', () => {
+    const failure: ModelFailure = { error_type: 'content_blocked', detail: '', retry_after_s: null, partial_text: '', usage: null };
+    const open = fixture({ ...chain('m1', 'm2', 'm3'), events: [asked('m1', 0)] });
+    const unavailable = [away('m2', 20)];
+    const hopped = fold(open, decide(open, { type: 'model_failed', unavailable, now_s, failure, elapsed_s: 1, timed_out: null, jitter: 0, commands: [] }));
+    const request = claimed(hopped, { unavailable });
+    expect(request.events.at(-1)).toMatchObject({ model: 'm3', skipped: [{ model: 'm2', why: 'breaker_open' }] });
+    const later = lookAhead(fold(hopped, request), [{ type: 'assistant_text', content: 'x', is_final: true, attempt: 1 }, ended]);
+    expect(claimed({ ...later, candidate: null }, { unavailable }).events.at(-1)).toMatchObject({ model: 'm3', skipped: [] });
   });
 
   test('the model that the run is on is asked as long as the budget is not used up', () => {

@@ -72,7 +72,9 @@ function choose(state: RunState, order: readonly number[], { unavailable, prices
   // What no waiting mends may have been mended by somebody: rather than give up, it is asked.
   const position = free ?? payable[0];
   if (position === undefined) return { type: 'none', ...budgetOf([...beyond.values()]) };
-  const before = order.slice(0, order.indexOf(position));
+  // Whom a hop has passed over is told by the first request behind it.
+  const arrives = position === state.position && state.model !== null && nameOf(position) !== state.model;
+  const before = arrives ? order.filter((place) => place < position && (beyond.has(place) || away.has(nameOf(place)))) : order.slice(0, order.indexOf(position));
   return { type: 'model', position, skipped: before.map((place) => ({ model: nameOf(place), why: beyond.get(place) ?? away.get(nameOf(place))?.why ?? '' })) };
 }
 
