@@ -2,7 +2,7 @@
  * What each event adds to the metrics. Called once per write, by the process whose commit it was, after the commit: an event
  * read from the log later must not be counted again.
  */
-import { assertNever, type CompactionLevel, type RecoveryAction, type RunEvent, type RunState, type UnusualOutcome, type Usage } from '@treadle/core';
+import { assertNever, asWaste, type CompactionLevel, type RecoveryAction, type RunEvent, type RunState, type UnusualOutcome, type Usage } from '@treadle/core';
 import type { Metrics } from './metrics.ts';
 
 /** What the event itself does not say. All of it comes from the run's pinned spec and state. */
@@ -102,7 +102,7 @@ function observeError(metrics: Metrics, event: EventOf<'error'>, { chain }: Even
   if (error_type !== 'aborted') metrics.modelRequests.inc({ chain, model, outcome: 'failed', error_type });
   if (site !== null) metrics.recoveries.inc({ site, action });
   if (from_model !== undefined && to_model !== undefined) metrics.modelFallbacks.inc({ chain, from_model, to_model, error_type });
-  if (event.usage !== undefined) observeUsage(metrics, event.usage, model);
+  if (event.usage !== undefined) observeUsage(metrics, asWaste(event.usage), model);
 }
 
 function observeUsage(metrics: Metrics, usage: Usage, model: string): void {
