@@ -16,7 +16,7 @@ import { recoveryTable, type RecoveryAction } from './recovery.ts';
 import { specOf, type RunState } from './state.ts';
 import type { StopReason } from './stop-reason.ts';
 import type { Decision, ModelFailed } from './turn-input.ts';
-import { asWaste, noUsage } from './usage.ts';
+import { addUsage, asWaste, noUsage } from './usage.ts';
 
 /** Seconds. A same-model retry waits this long at most, unless the provider asks for more. */
 const maxBackoffS = 60;
@@ -32,7 +32,9 @@ export function decideFailed(state: RunState, input: ModelFailed, kept: readonly
     const partial = kept.length > 0 ? [] : interruptedText(state, input.failure.partial_text);
     return behind(kept, endRun(now, 'interrupted', { ...end, before: [...partial, ...wishes.events], ...cost }));
   }
-  const move = input.timed_out === null ? nextMove(now, input) : fail;
+  // What the attempt has cost is gone before anything else is paid for.
+  const paying = paid || input.failure.usage === null ? now : { ...now, turn_usage: addUsage(now.turn_usage, asWaste(input.failure.usage)) };
+  const move = input.timed_out === null ? nextMove(paying, input) : fail;
   const events: EventBody[] = [errorEvent(now, input, move, paid), ...(move.action === 'remove_image' ? [imageRemoved(now, input)] : []), ...wishes.events];
   const after = lookAhead(now, events);
   if (move.action === 'fail') return behind([...kept, ...events], endRun(after, input.timed_out ?? move.budget ?? reasonOf(now, input), end));
