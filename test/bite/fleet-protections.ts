@@ -71,4 +71,16 @@ export const fleetProtections: readonly Protection[] = [
     edits: [{ file: 'libs/fleet/src/script-runner.ts', find: 'return await Promise.race([promise, late]);', replace: 'return await promise;' }],
     tests: [{ file: 'libs/fleet/src/away.test.ts', named: 'a server that stands still' }],
   },
+  {
+    name: 'probe-told',
+    without: 'a probe is let go before the fleet has heard what came of it, and the breaker stays half open',
+    edits: [{ file: 'libs/models/src/health/model-health.ts', find: 'void told.then(() => { for (const probe of probes) this.#dropProbe(probe); });', replace: 'for (const probe of probes) this.#dropProbe(probe);\n      void told;' }],
+    tests: [{ file: 'libs/models/src/health/model-health.test.ts', named: 'is let go only when the fleet has been told' }],
+  },
+  {
+    name: 'refused-for-good',
+    without: 'a request that was refused for what is in it is sent to the same model again',
+    edits: [{ file: 'libs/core/src/recovery.ts', find: 'const elsewhere: Recovery = { same_model_retries: 0,', replace: 'const elsewhere: Recovery = { same_model_retries: 1,' }],
+    tests: [{ file: 'test/cases/error-samples.test.ts', named: 'R15' }],
+  },
 ];

@@ -9,6 +9,7 @@ import { canaryProtections } from './canary-protections.ts';
 import { fleetProtections } from './fleet-protections.ts';
 import { lostWriteProtections } from './lost-write-protections.ts';
 import { storeProtections } from './store-protections.ts';
+import { usageProtections } from './usage-protections.ts';
 
 export interface Edit { readonly file: string; readonly find: string; readonly replace: string }
 
@@ -221,5 +222,5 @@ const durabilityProtections: readonly Protection[] = [
 
 export const protections: readonly Protection[] = [
   ...storeProtections, ...engineProtections, ...archiveProtections, ...readerProtections, ...durabilityProtections, ...fleetProtections, ...canaryProtections,
-  ...boundaryProtections, ...lostWriteProtections, ...approvalProtections,
+  ...boundaryProtections, ...lostWriteProtections, ...approvalProtections, ...usageProtections,
 ];

@@ -2,8 +2,10 @@
  * R1 to R4: processes die by SIGKILL at every named point, three readers per run break at random, and nothing is lost, doubled or
  * reordered. Runs of five turns with two calls each, half of them by a tool that takes an idempotency key.
  */
+import { connectRedis } from '@treadle/run-store';
 import { apiPoints, crashPoints, type CrashPoint } from '@treadle/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { until } from '../e2e/processes.ts';
 import { problemsOf } from './checker.ts';
 import { chosenSeed, pick, randomFrom, scaled } from './random.ts';
 import { allEnded, historyOf, postRuns, readAll, startChaos, type ChaosStage } from './stage.ts';
@@ -36,11 +38,22 @@ test('kill -9 at every point loses nothing, repeats nothing and reorders nothing
   const fired = stage.armed.fired();
   const history = await historyOf(stage, ids, readers, { planned: plan.map(({ point }) => point), fired: [...fired.values()] });
   expect(problemsOf(history)).toEqual([]);
+  await countedOnce(history.runs.map(({ usage }) => usage));
   expect([...stage.workers.complaints, ...stage.api.complaints]).toEqual([]);
   expect(unknownWithoutCause(history.runs, fired)).toEqual([]);
   const broken = readers.reduce((sum, reader) => sum + reader.connections(), 0);
   process.stdout.write(`kill points: ${ids.length} runs, ${fired.size} kills, ${stage.workers.ends() + stage.api.ends()} processes ended, ${broken} connections of ${readers.length} readers\n`);
 }, scaled({ small: 600_000, large: 7_200_000 }));
+
+/** Workers died before a run was counted and right behind it; when nobody looks for a finish job any more, each run is counted once. */
+async function countedOnce(used: readonly { readonly input_tokens: number; readonly output_tokens: number }[]): Promise<void> {
+  const redis = connectRedis(stage.redis.url, { role: 'command' });
+  await until('all runs are finished', async () => await redis.zcard('{treadle:00}:held') === 0, 60_000);
+  redis.disconnect();
+  const { total } = await stage.client.usage();
+  const sum = (of: 'input_tokens' | 'output_tokens'): number => used.reduce((all, each) => all + each[of], 0);
+  expect(total).toMatchObject({ runs: used.length, input_tokens: sum('input_tokens'), output_tokens: sum('output_tokens') });
+}
 
 interface Planned { readonly key: string; readonly point: CrashPoint; readonly nth: number }
 

@@ -1,9 +1,9 @@
 /** R31 and C85: one worker for thousands of turns; after its garbage is collected, memory, handles and timers are as they were. */
 import { tool, text } from '@treadle/testkit';
 import { afterEach, expect, test } from 'vitest';
-import { until, type Role } from '../e2e/processes.ts';
+import { until } from '../e2e/processes.ts';
 import { scaled } from './random.ts';
-import { postRuns, startChaos, type ChaosStage } from './stage.ts';
+import { memoryOf, postRuns, startChaos, type ChaosStage } from './stage.ts';
 
 const mb = 1024 * 1024;
 const runs = scaled({ small: 30, large: 1000 });
@@ -14,17 +14,6 @@ afterEach(async () => {
   await stage?.stop();
   stage = null;
 });
-
-interface Memory { readonly heap: number; readonly rss: number; readonly resources: number }
-
-async function memoryOf(role: Role): Promise<Memory> {
-  const before = role.output().length;
-  process.kill(role.pid, 'SIGUSR2');
-  return until('the worker says what is left', () => {
-    const line = /^memory (\{.*\})$/m.exec(role.output().slice(before))?.[1];
-    return line === undefined ? undefined : JSON.parse(line) as Memory;
-  });
-}
 
 test('C85: thousands of turns leave nothing behind in the worker', async () => {
   const here = stage = await startChaos({

@@ -26,8 +26,8 @@ export interface ChaosOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly redis?: RedisServerOptions;
   readonly script?: ModelScript;
-  /** More of the configuration. */
-  readonly config?: Readonly<Record<string, unknown>>;
+  /** More of the configuration; told the model server's address. */
+  readonly config?: Readonly<Record<string, unknown>> | ((modelUrl: string) => Readonly<Record<string, unknown>>);
   /** A configuration file to be used instead; it finds the model at `MODEL_URL`. */
   readonly configFile?: string;
   readonly limits?: Readonly<Record<string, unknown>>;
@@ -145,7 +145,7 @@ function configOf(options: ChaosOptions, modelUrl: string, dir: string): Record<
     mcp_servers: { t: tools },
     tools: { 't/keyed_row': { effect: 'idempotent' } },
     agents: { tester: { instructions: 'Test.', chain: 'default', tools: ['t/*'], limits: { max_turns: 60, ...options.limits } } },
-    ...options.config,
+    ...(typeof options.config === 'function' ? options.config(modelUrl) : options.config),
   };
 }
 
@@ -187,13 +187,13 @@ export async function post(url: string, key: string, body: object): Promise<{ re
   }
 }
 
-/** Posts `count` runs, each with a key of its own that also stands in its input. */
-export async function postRuns(stage: ChaosStage, keys: readonly string[]): Promise<Posted[]> {
+/** Posts a run for each key, which also stands in its input. */
+export async function postRuns(stage: ChaosStage, keys: readonly string[], agentOf: (key: string) => string = () => 'tester'): Promise<Posted[]> {
   const posted: Posted[] = [];
   const rest = [...keys];
   await Promise.all(Array.from({ length: 8 }, async () => {
     for (let key = rest.shift(); key !== undefined; key = rest.shift()) {
-      const { status, id } = await post(stage.url, key, { agent: 'tester', input: `Write rows. [[${key}]]` });
+      const { status, id } = await post(stage.url, key, { agent: agentOf(key), input: `Write rows. [[${key}]]` });
       if (id === null) throw new Error(`${key} was answered ${status}`);
       posted.push({ id, key });
     }
@@ -221,6 +221,18 @@ export async function allEnded(stage: ChaosStage, ids: readonly string[], timeou
   }, timeoutMs).catch(async (error: unknown) => {
     const some = await Promise.all([...open].slice(0, 5).map(async (id) => JSON.stringify(await stage.client.run(id).catch(String)).slice(0, 1500)));
     throw new Error(`${String(error)}: ${open.size} are left, such as\n${some.join('\n')}\n${[...stage.workers.complaints, ...stage.api.complaints].join('\n').slice(0, 4000)}`);
+  });
+}
+
+export interface Memory { readonly heap: number; readonly rss: number; readonly resources: number }
+
+/** What is left in a process when its garbage has been collected. */
+export async function memoryOf(role: Role): Promise<Memory> {
+  const before = role.output().length;
+  process.kill(role.pid, 'SIGUSR2');
+  return until('the process says what is left', () => {
+    const line = /^memory (\{.*\})$/m.exec(role.output().slice(before))?.[1];
+    return line === undefined ? undefined : JSON.parse(line) as Memory;
   });
 }
 

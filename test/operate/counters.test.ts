@@ -27,9 +27,9 @@ function ledger(): Record<string, number> {
     add(`treadle_turns_total{agent="${agent}",outcome="ended"}`, turns * each);
     for (const [series, count] of Object.entries(adds)) add(series, count * each);
   }
-  for (const { model, prompt, output } of load.spent) {
-    add(`treadle_model_tokens_total{model="${model}",direction="input"}`, prompt);
-    add(`treadle_model_tokens_total{model="${model}",direction="output"}`, output);
+  for (const { model, prompt, output, wasted } of load.spent) {
+    add(`treadle_model_tokens_total{model="${model}",direction="${wasted ? 'wasted' : 'input'}"}`, prompt);
+    add(`treadle_model_tokens_total{model="${model}",direction="${wasted ? 'wasted' : 'output'}"}`, output);
     add(`treadle_model_cost_usd_total{model="${model}"}`, (prompt * prices.input_per_mtok + output * prices.output_per_mtok) / 1e6);
   }
   return Object.fromEntries(Object.entries(sums).map(([series, sum]) => [series, Number(sum.toFixed(9))]));

@@ -83,8 +83,8 @@ function kindOf(body: ChatBody | null): string {
   return typeof first?.content === 'string' ? first.content : '';
 }
 
-/** What the model server has answered whole, by the model's name in the configuration. */
-export interface Spent { readonly model: string; readonly prompt: number; readonly output: number }
+/** What the model server has answered whole, by the model's name in the configuration. `wasted`: the reply cannot be used. */
+export interface Spent { readonly model: string; readonly prompt: number; readonly output: number; readonly wasted: boolean }
 
 const outputTokens = 7;
 
@@ -98,8 +98,9 @@ function scriptOf(spent: Spent[]): ModelScript {
     if (kind === 'fallback' && model === 'small') return refusal(400, 'the request is wrong');
     if (kind === 'cancelled') return text('never heard', { delayMs: 30_000 });
     // What is cut counts far fewer tokens than were sent.
-    const usage = { prompt: kind === 'cut' && model === 'small' ? 10 : Math.ceil(JSON.stringify(body).length / 4), output: outputTokens };
-    spent.push({ model, prompt: usage.prompt, output: usage.output });
+    const wasted = kind === 'cut' && model === 'small';
+    const usage = { prompt: wasted ? 10 : Math.ceil(JSON.stringify(body).length / 4), output: outputTokens };
+    spent.push({ model, prompt: usage.prompt, output: usage.output, wasted });
     const calls = (...named: (readonly [string, object])[]) => reply({ usage, calls: named.map(([name, args]) => ({ id: null, name, args })) });
     if (kind === 'tools' && results === 0) return calls(['test__add', { a: 1, b: 2 }], ['test__fail', {}], [`invented_${spent.length}`, {}]);
     if (kind === 'limit' && results === 0) return calls(['test__add', { a: 1, b: 2 }]);

@@ -12,7 +12,6 @@ export const notBuiltRoutes: readonly (readonly [method: 'GET' | 'POST' | 'PUT' 
   ['DELETE', '/v1/schedules', 'write'],
   ['GET', '/v1/schedules/:schedule_id', 'read'],
   ['DELETE', '/v1/schedules/:schedule_id', 'write'],
-  ['GET', '/v1/usage', 'read'],
   ['POST', '/v1/keys', 'admin'],
   ['GET', '/v1/keys', 'admin'],
   ['DELETE', '/v1/keys', 'admin'],

@@ -31,6 +31,7 @@ import { sessionRoutes } from './sessions/routes.ts';
 import { closesConnections } from './server/close-connections.ts';
 import { acceptJsonBodies } from './server/json-body.ts';
 import { queueRoutes } from './queues/routes.ts';
+import { usageRoutes } from './usage/routes.ts';
 import { workerRoutes } from './workers/routes.ts';
 import { guardedArchive, guardedStore } from './store/guarded-store.ts';
 
@@ -73,6 +74,7 @@ export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance
     sessionRoutes(api, context);
     breakerRoutes(api, context);
     workerRoutes(api, context);
+    usageRoutes(api, context);
     queueRoutes(api, context);
     notBuilt(api);
   });

@@ -16,6 +16,7 @@ const commands: Record<string, Command> = {
   chains: { usage: 'ls [--json]', about: 'their chains, and the models on trial', load: async () => (await import('./commands/models.ts')).chainsCommand },
   canary: { usage: 'show|set|pause|promote|rollback CHAIN [STAGE] [--json]', about: 'look at the trial of a new model and move it', load: async () => (await import('./commands/canary.ts')).canaryCommand },
   breakers: { usage: 'ls|open|reset [ID] [--json]', about: 'models and keys that are not asked now; force a breaker open, or reset one', load: async () => (await import('./commands/breakers.ts')).breakersCommand },
+  usage: { usage: '[--group-by model|agent|day] [--from DAY] [--to DAY] [--json]', about: 'tokens and cost of ended runs', load: async () => (await import('./commands/usage.ts')).usageCommand },
   doctor: { usage: '[--config FILE] [--json]', about: 'check Redis, archive, models, agents and MCP servers', load: async () => (await import('./commands/doctor.ts')).doctorCommand },
   restore: { usage: '--from-archive [--accept-repeats] [--json]', about: 'Redis is lost: rebuild every unfinished run from the archive', load: async () => (await import('./commands/restore.ts')).restoreCommand },
   api: { usage: '', about: 'one API process, configured by the environment', load: async () => (await import('./commands/api.ts')).apiCommand },

@@ -82,7 +82,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const metrics = createMetrics('worker');
   startAtZero(metrics, Object.keys(setup.config.agents));
   const { store, archive, models, tools } = (setup.decorate ?? ((ports) => ports))({
-    store: createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards, graceMs, ...archiveTiming(settings) }),
+    store: createRunStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards, graceMs, keepUsageDays: settings.usageDays, ...archiveTiming(settings) }),
     archive: opened.archive,
     models: createModelGateway({
       connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock, fleet: createModelFleet({ redis: fleetRedis, prefix: settings.prefix }),
@@ -141,7 +141,7 @@ function connectionsOf(config: LoadedConfig) {
 function turnDeps(setup: WorkerSetup, parts: Parts): TurnDeps {
   return {
     store: parts.store, clock: parts.clock, random, warm: new WarmRuns(), worker: setup.name, ...tracing(setup), tools: measuredTools(parts.tools), archive: parts.archive, held: parts.held,
-    models: measuredModels(parts.metrics, parts.models),
+    models: measuredModels(parts.metrics, parts.models), prices: modelPrices(setup.config),
     judge: createAnswerJudge({ hooks: hookFunctions(setup.config), validators: validatorFunctions(setup.config) }, {
       onSkipped: (skipped) => { setup.logger.warn(skipped, 'a stop hook was skipped'); },
     }),

@@ -4,6 +4,7 @@
 import type { RunEvent } from '@treadle/core';
 import type { Canary, CanaryOrder, ListedChain, ListedModel } from './canary.ts';
 import { createSseParser } from './sse.ts';
+import type { UsageReport, UsageRequest } from './usage.ts';
 
 export interface ClientOptions {
   /** Of the API, e.g. `http://127.0.0.1:8080`. */
@@ -40,7 +41,10 @@ export interface Run {
   readonly answer: string | null;
   readonly turn_number: number;
   readonly tool_calls: number;
-  readonly usage: { readonly input_tokens: number; readonly output_tokens: number };
+  readonly usage: {
+    readonly input_tokens: number; readonly output_tokens: number; readonly cached_tokens: number; readonly wasted_tokens: number; readonly cost_usd: number;
+    readonly wasted_cost_usd?: number;
+  };
   readonly error: { readonly error_type: string; readonly message: string; readonly detail: string } | null;
   readonly last_seq: number;
   readonly created_at: string;
@@ -142,6 +146,8 @@ export interface Client {
   breakers(): Promise<{ readonly data: readonly Breaker[]; readonly next_cursor: string | null }>;
   /** `open`: until it is reset. `reset`: a breaker or a bench. */
   changeBreaker(id: string, action: 'open' | 'reset'): Promise<Pick<Breaker, 'id' | 'kind' | 'state' | 'forced'>>;
+  /** What ended runs of this key's tenant have used. */
+  usage(asked?: UsageRequest): Promise<UsageReport>;
   /** Any other route of the API. */
   get(path: string): Promise<unknown>;
   /** Every event after `after`, in order and once, until the run has ended; lost connections are resumed. Throws `LogReset` where the log was set back. */
@@ -189,6 +195,7 @@ export function createClient(options: ClientOptions): Client {
     moveCanary: (chain, order) => json('PUT', `/v1/chains/${encodeURIComponent(chain)}/canary`, { body: order }),
     breakers: () => json('GET', '/v1/breakers'),
     changeBreaker: (id, action) => json('POST', `/v1/breakers/${encodeURIComponent(id)}`, { body: { action } }),
+    usage: (asked = {}) => json('GET', `/v1/usage?${new URLSearchParams({ ...asked }).toString()}`),
     get: (path) => json('GET', path),
     events: (id, follow = {}) => resuming(id, { send, after: follow.after ?? 0, signal: follow.signal, pauseMs: options.reconnectMs ?? 500, outageMs: options.outageMs ?? 60_000 }),
   };

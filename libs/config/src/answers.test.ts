@@ -119,8 +119,11 @@ test('the protocol is native unless told otherwise', () => {
 });
 
 test('prices are by model, zero where none is given, and no part of a run', () => {
-  const config = accepted({ ...withAgent({}), models: { small: { provider: 'ollama', model: 'm', price: { input_per_mtok: 0.5 } }, other: { provider: 'ollama', model: 'n' } } });
-  expect(modelPrices(config)).toEqual({ small: { input_per_mtok: 0.5, output_per_mtok: 0 }, other: { input_per_mtok: 0, output_per_mtok: 0 } });
+  const config = accepted({ ...withAgent({}), models: {
+    small: { provider: 'ollama', model: 'm', price: { input_per_mtok: 0.5 } }, other: { provider: 'ollama', model: 'n' }, cached: { provider: 'openai', model: 'o', price: { input_per_mtok: 2, cached_input_per_mtok: 0 } },
+  } });
+  expect(modelPrices(config)).toEqual({
+    small: { input_per_mtok: 0.5, output_per_mtok: 0 }, other: { input_per_mtok: 0, output_per_mtok: 0 }, cached: { input_per_mtok: 2, output_per_mtok: 0, cached_input_per_mtok: 0 } });
   expect(JSON.stringify(agentSpecOf(config, 'a'))).not.toContain('mtok');
   expect(problemsAt({ ...withAgent({}), models: { small: { provider: 'ollama', model: 'm', price: { input_per_mtok: -1 } } } })).toHaveProperty(['models.small.price.input_per_mtok']);
 });

@@ -1,5 +1,5 @@
 /** What the worker needs and a run must not hold: addresses, keys, programs, functions. Found again by name. */
-import type { EffectClass, OnUnknown, ParallelClass } from '@treadle/core';
+import type { EffectClass, ModelPrice, OnUnknown, ParallelClass } from '@treadle/core';
 import type { FunctionTool } from './define-tool.ts';
 import type { LoadedConfig } from './load.ts';
 import type { CheckFunction, DecideFunction } from './schema/answers.ts';
@@ -44,9 +44,6 @@ export interface ToolPolicy {
   readonly roots?: readonly string[];
 }
 
-/** US dollars per million tokens. */
-export interface ModelPrice { readonly input_per_mtok: number; readonly output_per_mtok: number }
-
 /** By the model's name in the configuration. Holds secrets. */
 export function modelConnections(config: LoadedConfig): Readonly<Record<string, ModelConnection>> {
   return mapValues(config.models, ({ provider, base_url, credentials, credential_strategy, rates, first_token_timeout_ms, idle_timeout_ms }) => (
@@ -81,7 +78,7 @@ export function functionTools(config: LoadedConfig): readonly FunctionTool[] {
 
 /** By the model's name in the configuration; zero where none is given. */
 export function modelPrices(config: LoadedConfig): Readonly<Record<string, ModelPrice>> {
-  return mapValues(config.models, ({ price }) => price);
+  return mapValues(config.models, ({ price: { cached_input_per_mtok, ...price } }) => ({ ...price, ...(cached_input_per_mtok == null ? {} : { cached_input_per_mtok }) }));
 }
 
 /** The functions among all agents' stop hooks, by name. */

@@ -2,7 +2,7 @@ export { agentSpecOf, agentVersionOf, canaryDefinitions, chainSpecOf, configWarn
 export { builtinConfig, defaultAgentName, type BuiltinOptions } from './builtin.ts';
 export {
   functionTools, hookFunctions, httpTools, mcpServers, modelConnections, modelPrices, toolPolicies, validatorFunctions,
-  type HttpTool, type McpServer, type ModelConnection, type ModelPrice, type ToolPolicy,
+  type HttpTool, type McpServer, type ModelConnection, type ToolPolicy,
 } from './connections.ts';
 export type { AnswerView } from '@treadle/engine';
 export { defineConfig } from './define-config.ts';

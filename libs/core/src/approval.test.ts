@@ -185,7 +185,7 @@ describe('time', () => {
     const decision = decide(state, claimed([], { now_s: 1060 }));
     expect(types(decision)).toEqual(['paused→running resumed', 'a deny by host', 'a denied', 'm not_started', 'turn_end']);
     expect(decision.effect).toMatchObject({ type: 'summarise', purpose: { type: 'limit', reason: 'approval_timeout' } });
-    const summarised: TurnInput = { type: 'summarised', purpose: { type: 'limit', reason: 'approval_timeout' }, text: 'Nothing was deployed.', usage: null, elapsed_s: 1, unavailable: [], now_s: 1061, commands: [] };
+    const summarised: TurnInput = { type: 'summarised', purpose: { type: 'limit', reason: 'approval_timeout' }, text: 'Nothing was deployed.', usage: null, model: 'm1', elapsed_s: 1, unavailable: [], now_s: 1061, commands: [] };
     expect(after(fold(state, decision), summarised)).toMatchObject({ status: 'expired', stop_reason: 'approval_timeout', partial: { summary: 'Nothing was deployed.' } });
   });
 

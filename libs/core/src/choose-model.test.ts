@@ -1,13 +1,16 @@
 /** Models that cannot be asked now: passed over, waited for, asked last; other keys, and waits too long for a delay. */
 import { describe, expect, test } from 'vitest';
-import { chooseModel } from './choose-model.ts';
+import { candidates, chooseModel } from './choose-model.ts';
+import { lookAhead } from './codec.ts';
 import { decide } from './decide.ts';
 import type { EventBody } from './events.ts';
 import { fixture, fold, model } from './fixture.ts';
+import type { Limits } from './limits.ts';
 import { maxParks } from './pausing.ts';
 import { modelRequest } from './request.ts';
 import { specOf, type RunState } from './state.ts';
-import { noJudgement, type ModelFailure, type TurnClaimed, type Unavailable } from './turn-input.ts';
+import { noJudgement, type ModelFailure, type Prices, type TurnClaimed, type Unavailable } from './turn-input.ts';
+import { noUsage, type Usage } from './usage.ts';
 
 const now_s = 1_000_000;
 const chain = (...names: string[]) => ({ spec: { chain: { name: 'c', models: names.map((name) => model(name, 1000)) } } });
@@ -84,9 +87,9 @@ describe('at selection', () => {
 
   test('the order is that of the chain, behind the model that the run is on', () => {
     const state = { ...idle('m1', 'm2', 'm3'), position: 1, tried: [1] };
-    expect(chooseModel(state, [])).toMatchObject({ position: 1 });
-    expect(chooseModel(state, [away('m2', 1)])).toMatchObject({ position: 0 });
-    expect(chooseModel({ ...state, tried: [0, 1] }, [away('m2', 1)])).toMatchObject({ position: 2 });
+    expect(chooseModel(state, { unavailable: [] })).toMatchObject({ position: 1 });
+    expect(chooseModel(state, { unavailable: [away('m2', 1)] })).toMatchObject({ position: 0 });
+    expect(chooseModel({ ...state, tried: [0, 1] }, { unavailable: [away('m2', 1)] })).toMatchObject({ position: 2 });
     expect(specOf(state).chain.models).toHaveLength(3);
   });
 });
@@ -197,5 +200,79 @@ describe('a failed call', () => {
     const state = asking('m1', 'm2');
     const waiting = fold(state, failed(state, { error_type: 'content_blocked' }, [away('m2', 9)]));
     expect(claimed(waiting).events.at(-1)).toMatchObject({ type: 'model_request', model: 'm2' });
+  });
+});
+
+describe('what a run can pay for', () => {
+  /** Some ten tokens of prompt for every model: `pad` more characters, a quarter of a token each. */
+  const spending = (limits: Partial<Limits>, usage: Partial<Usage> = {}, pad = 0): RunState => {
+    const state = fixture({ ...chain('m1', 'm2', 'm3'), limits, events: [asked('m1', 0), { ...ended, usage: { ...noUsage, ...usage } } as EventBody] });
+    return pad === 0 ? state : lookAhead(state, [{ type: 'steer', content: 'x'.repeat(pad) }]);
+  };
+  const free = { input_per_mtok: 0, output_per_mtok: 0 };
+  /** A cent per token. */
+  const dear = { input_per_mtok: 10_000, output_per_mtok: 0 };
+
+  interface Row {
+    readonly name: string; readonly limits?: Partial<Limits>; readonly used?: Partial<Usage>; readonly prices?: Prices; readonly away?: readonly Unavailable[]; readonly pad?: number;
+    readonly expected: string;
+  }
+  const rows: readonly Row[] = [
+    { name: 'without a budget every target is taken', prices: { m2: dear }, expected: 'm2' },
+    { name: 'without a price, too', limits: { max_cost_usd: 0.000001 }, expected: 'm2' },
+    { name: 'a target that is free is taken', limits: { max_cost_usd: 0.000001 }, prices: { m2: free }, expected: 'm2' },
+    { name: 'one that the budget can pay is taken', limits: { max_cost_usd: 0.5 }, prices: { m2: dear }, expected: 'm2' },
+    { name: 'one that would break it is passed over', limits: { max_cost_usd: 0.01 }, prices: { m2: dear }, expected: 'm3, not m2 (cost_budget)' },
+    { name: 'what is left counts, not the whole', limits: { max_cost_usd: 0.5 }, used: { cost_usd: 0.495 }, prices: { m2: dear }, expected: 'm3, not m2 (cost_budget)' },
+    { name: 'a longer prompt costs more', limits: { max_cost_usd: 0.5 }, prices: { m2: dear }, pad: 3000, expected: 'm3, not m2 (cost_budget)' },
+    { name: 'the price of the reply is not certain', limits: { max_cost_usd: 0.01 }, prices: { m2: { input_per_mtok: 0, output_per_mtok: 10_000 } }, expected: 'm2' },
+    { name: 'with nothing left that can be paid the run ends', limits: { max_cost_usd: 0.01 }, prices: { m2: dear, m3: dear }, expected: 'expired: cost_budget' },
+    { name: 'a target that can be paid and is away is waited for', limits: { max_cost_usd: 0.01 }, prices: { m2: dear }, away: [away('m3', 30)], expected: 'waits for m3' },
+    { name: 'tokens are a budget, too', limits: { max_total_tokens: 100 }, used: { input_tokens: 97 }, expected: 'expired: token_budget' },
+    { name: 'wasted tokens are used up', limits: { max_total_tokens: 100 }, used: { wasted_tokens: 97 }, expected: 'expired: token_budget' },
+    { name: 'with room for the prompt the next is taken', limits: { max_total_tokens: 200 }, used: { input_tokens: 90 }, expected: 'm2' },
+  ];
+  test.each(rows)('at a hop: $name', ({ limits = {}, used = {}, prices, away: unavailable = [], pad, expected }) => {
+    const open = lookAhead(spending(limits, used, pad), [{ type: 'turn_start', attempt: 1, worker: 'w' }, asked('m1', 0)]);
+    const failure: ModelFailure = { error_type: 'content_blocked', detail: '', retry_after_s: null, partial_text: '', usage: null };
+    const decision = decide(open, { type: 'model_failed', unavailable, prices, now_s, failure, elapsed_s: 1, timed_out: null, jitter: 0, commands: [] });
+    const after = fold(open, decision);
+    if (after.status === 'expired') return expect(`expired: ${after.stop_reason}`).toBe(expected);
+    if (after.status === 'paused') return expect(`waits for ${specOf(after).chain.models[after.position]?.name}`).toBe(expected);
+    expect(decision.events[0]).toMatchObject({ type: 'error', action: 'fallback' });
+    const request = claimed(after, { unavailable, prices }).events.at(-1);
+    return expect(request?.type === 'model_request' ? [request.model, ...request.skipped.map(({ model: name, why }) => `not ${name} (${why})`)].join(', ') : '').toBe(expected);
+  });
+
+  test('at selection the same holds for whom a model that is away gives way to, and the request says so', () => {
+    const state = spending({ max_cost_usd: 0.01 });
+    const { events } = claimed(state, { unavailable: [away('m1', 20)], prices: { m2: dear } });
+    expect(events.at(-1)).toMatchObject({ type: 'model_request', model: 'm3', skipped: [{ model: 'm1', why: 'breaker_open' }, { model: 'm2', why: 'cost_budget' }] });
+    expect(claimed(state, { unavailable: [away('m1', 20)], prices: { m2: dear, m3: dear } }).effect).toEqual({ type: 'pause', delay_ms: 20_000 });
+  });
+
+  test('whom a hop has passed over stands in the first request behind it alone', () => {
+    const failure: ModelFailure = { error_type: 'content_blocked', detail: '', retry_after_s: null, partial_text: '', usage: null };
+    const open = fixture({ ...chain('m1', 'm2', 'm3'), events: [asked('m1', 0)] });
+    const unavailable = [away('m2', 20)];
+    const hopped = fold(open, decide(open, { type: 'model_failed', unavailable, now_s, failure, elapsed_s: 1, timed_out: null, jitter: 0, commands: [] }));
+    const request = claimed(hopped, { unavailable });
+    expect(request.events.at(-1)).toMatchObject({ model: 'm3', skipped: [{ model: 'm2', why: 'breaker_open' }] });
+    const later = lookAhead(fold(hopped, request), [{ type: 'assistant_text', content: 'x', is_final: true, attempt: 1 }, ended]);
+    expect(claimed({ ...later, candidate: null }, { unavailable }).events.at(-1)).toMatchObject({ model: 'm3', skipped: [] });
+  });
+
+  test('the model that the run is on is asked as long as the budget is not used up', () => {
+    const state = spending({ max_cost_usd: 0.01 });
+    expect(claimed(state, { prices: { m1: dear, m2: dear, m3: dear } }).effect).toMatchObject({ type: 'call_model', model: { name: 'm1' } });
+    expect(candidates(state, { m1: dear, m2: dear }).map(({ name }) => name)).toEqual(['m1', 'm3']);
+  });
+
+  test('a larger window that cannot be paid for is no way out', () => {
+    const models = [model('m1', 500), model('m2', 4000)];
+    const state = lookAhead(fixture({ spec: { chain: { name: 'c', models } }, limits: { max_cost_usd: 0.3 }, events: [asked('m1', 0), ended] }), [{ type: 'steer', content: 'x'.repeat(3000) }]);
+    const outcome = (prices: Prices) => fold(state, claimed(state, { prices }));
+    expect(outcome({})).toMatchObject({ status: 'running', model: 'm2' });
+    expect(outcome({ m2: dear })).toMatchObject({ status: 'expired', stop_reason: 'cost_budget' });
   });
 });

@@ -36,7 +36,7 @@ function settle(state: RunState, first: Decision, summary: string | null): { sta
   let decision = first;
   const all = levels(first);
   while (decision.effect.type === 'summarise') {
-    decision = decide(now, { type: 'summarised', unavailable: [], now_s: 1000, purpose: decision.effect.purpose, text: summary, usage: null, elapsed_s: 1, commands: [] });
+    decision = decide(now, { type: 'summarised', model: 'm1', unavailable: [], now_s: 1000, purpose: decision.effect.purpose, text: summary, usage: null, elapsed_s: 1, commands: [] });
     all.push(...levels(decision));
     now = fold(now, decision);
   }

@@ -3,17 +3,17 @@
  */
 import { compactionLevels, fitFor, planLevel, summaryOf, type Fit } from './compaction.ts';
 import { lookAhead } from './codec.ts';
-import { chooseModel, type Choice } from './choose-model.ts';
+import { chooseLarger, chooseModel, type Choosing, type Skipped } from './choose-model.ts';
 import { endRun } from './ending.ts';
 import type { CompactionLevel, EventBody } from './events.ts';
 import { park } from './pausing.ts';
 import { repairOf } from './repair.ts';
 import { estimateTokens } from './request.ts';
 import { specOf, type RunState } from './state.ts';
-import type { Decision, Unavailable } from './turn-input.ts';
+import type { StopReason } from './stop-reason.ts';
+import type { Decision, Prices } from './turn-input.ts';
 
-export interface Asking {
-  readonly unavailable: readonly Unavailable[];
+export interface Asking extends Choosing {
   /** Levels of compaction before this one have been tried. */
   readonly from?: CompactionLevel;
   /** Seconds that this claim has used of a turn which is open. */
@@ -21,16 +21,16 @@ export interface Asking {
 }
 
 /** `opening` are the turn's first events: they are left out where nobody can be asked, and the run waits without a turn. */
-export function callModel(state: RunState, opening: readonly EventBody[], { unavailable, from, elapsed_s = 0 }: Asking): Decision {
-  const choice = chooseModel(state, unavailable);
+export function callModel(state: RunState, opening: readonly EventBody[], { unavailable, prices, from, elapsed_s = 0 }: Asking): Decision {
+  const choice = chooseModel(state, { unavailable, prices });
   if (choice.type === 'wait') return park(state, [], { ...choice, elapsed_s });
-  if (choice.type === 'none') return end(lookAhead(state, opening), opening, 'model_unavailable');
-  return request({ ...state, position: choice.position }, opening, { choice, from });
+  if (choice.type === 'none') return end(lookAhead(state, opening), opening, choice.budget ?? 'model_unavailable');
+  return request({ ...state, position: choice.position }, opening, { skipped: choice.skipped, from, prices });
 }
 
-interface Requesting { readonly choice: Extract<Choice, { type: 'model' }>; readonly from: CompactionLevel | undefined }
+interface Requesting { readonly skipped: readonly Skipped[]; readonly from: CompactionLevel | undefined; readonly prices: Prices | undefined }
 
-function request(state: RunState, opening: readonly EventBody[], { choice, from }: Requesting): Decision {
+function request(state: RunState, opening: readonly EventBody[], { skipped, from, prices }: Requesting): Decision {
   const { chain } = specOf(state);
   const model = chain.models[state.position];
   const before = lookAhead(state, opening);
@@ -47,31 +47,32 @@ function request(state: RunState, opening: readonly EventBody[], { choice, from 
   const now = lookAhead(state, events);
   // A request that was refused for its length is never sent again as it was.
   const unchanged = before.compact_next !== null && now.transcript.generation === before.transcript.generation;
-  if (unchanged || estimateTokens(now, model.name) > model.context_window) return tooLarge(now, events);
+  if (unchanged || estimateTokens(now, model.name) > model.context_window) return tooLarge(now, events, prices);
   events.push({
     type: 'model_request', model: model.name, provider: model.provider, chain: chain.name, position: state.position, canary: chain.canary?.model === model.name,
-    skipped: choice.skipped, estimated_tokens: estimateTokens(now, model.name), message_count: now.transcript.messages.length,
+    skipped, estimated_tokens: estimateTokens(now, model.name), message_count: now.transcript.messages.length,
   });
   return { events, effect: { type: 'call_model', model } };
 }
 
 /** Nothing more can be left out: a model with a larger window, or the end. */
-function tooLarge(state: RunState, events: readonly EventBody[]): Decision {
+function tooLarge(state: RunState, events: readonly EventBody[], prices: Prices | undefined): Decision {
   const { models } = specOf(state).chain;
+  const choice = chooseLarger(state, prices);
   const here = models[state.position];
-  const larger = models.find((model, place) => place !== state.position && !state.tried.includes(place) && model.context_window > (here?.context_window ?? 0));
-  if (larger === undefined || here === undefined) return end(state, events, 'context_exhausted');
+  const larger = choice.type === 'model' ? models[choice.position] : undefined;
+  if (larger === undefined || here === undefined || choice.type !== 'model') return end(state, events, choice.type === 'none' && choice.budget !== undefined ? choice.budget : 'context_exhausted');
   const hop: EventBody = {
     type: 'error', error_type: 'context_overflow', action: 'fallback', site: 'fallback_model', model: here.name, from_model: here.name, to_model: larger.name,
     detail: 'the conversation does not fit into the window of this model', retry_in: 0, consecutive_errors: state.consecutive_errors };
-  return prefixed([...events, hop], request(lookAhead(state, [hop]), [], { choice: { type: 'model', position: models.indexOf(larger), skipped: [] }, from: undefined }));
+  return prefixed([...events, hop], request(lookAhead(state, [hop]), [], { skipped: choice.skipped, from: undefined, prices }));
 }
 
 function prefixed(events: readonly EventBody[], decision: Decision): Decision {
   return { ...decision, events: [...events, ...decision.events] };
 }
 
-function end(state: RunState, events: readonly EventBody[], reason: 'model_unavailable' | 'context_exhausted'): Decision {
+function end(state: RunState, events: readonly EventBody[], reason: StopReason): Decision {
   return prefixed(events, endRun(state, reason, { elapsed_s: 0, turn_open: state.turn_open }));
 }
 

@@ -98,8 +98,8 @@ function newTurn(state: RunState, input: TurnClaimed): Decision {
 }
 
 /** Where the model's rates have no room yet the run waits, and no turn begins. */
-function ask(state: RunState, opening: readonly EventBody[], { unavailable, room_ms, now_s }: TurnClaimed): Decision {
-  if (room_ms === 0 || chooseModel(state, unavailable).type !== 'model') return callModel(state, opening, { unavailable });
+function ask(state: RunState, opening: readonly EventBody[], { unavailable, prices, room_ms, now_s }: TurnClaimed): Decision {
+  if (room_ms === 0 || chooseModel(state, { unavailable, prices }).type !== 'model') return callModel(state, opening, { unavailable, prices });
   if (room_ms <= longestWaitMs) return { events: [], effect: { type: 'hand_over', delay_ms: room_ms } };
   return park(state, [], { reason: 'quota', until_s: now_s + room_ms / 1000, wait_ms: room_ms });
 }

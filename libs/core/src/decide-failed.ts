@@ -11,11 +11,12 @@ import type { ErrorEvent, EventBody } from './events.ts';
 import { hasImages, nextImageSide, withoutLargestImage } from './images.ts';
 import { longestWaitMs, park, pause } from './pausing.ts';
 import { outputLimit } from './request.ts';
+import type { BudgetReason } from './limit-due.ts';
 import { recoveryTable, type RecoveryAction } from './recovery.ts';
 import { specOf, type RunState } from './state.ts';
 import type { StopReason } from './stop-reason.ts';
 import type { Decision, ModelFailed } from './turn-input.ts';
-import { asWaste, noUsage } from './usage.ts';
+import { addUsage, asWaste, noUsage } from './usage.ts';
 
 /** Seconds. A same-model retry waits this long at most, unless the provider asks for more. */
 const maxBackoffS = 60;
@@ -31,13 +32,15 @@ export function decideFailed(state: RunState, input: ModelFailed, kept: readonly
     const partial = kept.length > 0 ? [] : interruptedText(state, input.failure.partial_text);
     return behind(kept, endRun(now, 'interrupted', { ...end, before: [...partial, ...wishes.events], ...cost }));
   }
-  const move = input.timed_out === null ? nextMove(now, input) : fail;
+  // What the attempt has cost is gone before anything else is paid for.
+  const paying = paid || input.failure.usage === null ? now : { ...now, turn_usage: addUsage(now.turn_usage, asWaste(input.failure.usage)) };
+  const move = input.timed_out === null ? nextMove(paying, input) : fail;
   const events: EventBody[] = [errorEvent(now, input, move, paid), ...(move.action === 'remove_image' ? [imageRemoved(now, input)] : []), ...wishes.events];
   const after = lookAhead(now, events);
-  if (move.action === 'fail') return behind([...kept, ...events], endRun(after, input.timed_out ?? reasonOf(now, input), end));
+  if (move.action === 'fail') return behind([...kept, ...events], endRun(after, input.timed_out ?? move.budget ?? reasonOf(now, input), end));
   // The same request with another key is no other turn.
   if (move.action === 'rotate_credential' && !wishes.pause) {
-    return behind([...kept, ...events], callModel(after, [], { unavailable: input.unavailable, elapsed_s: input.elapsed_s }));
+    return behind([...kept, ...events], callModel(after, [], { unavailable: input.unavailable, prices: input.prices, elapsed_s: input.elapsed_s }));
   }
   const closed = [...kept, ...events, turnEnd(after, input.elapsed_s)];
   if (wishes.pause) return pause(closed);
@@ -52,7 +55,11 @@ function behind(events: readonly EventBody[], decision: Decision): Decision {
   return { ...decision, events: [...events, ...decision.events] };
 }
 
-type Move = Pick<ErrorEvent, 'action' | 'site' | 'retry_in' | 'from_model' | 'to_model' | 'output_cap' | 'feature'> & { readonly waits_for?: 'quota' | 'models' };
+type Move = Pick<ErrorEvent, 'action' | 'site' | 'retry_in' | 'from_model' | 'to_model' | 'output_cap' | 'feature'> & {
+  readonly waits_for?: 'quota' | 'models';
+  /** Of `fail`: there are models left, and the run cannot pay for them. */
+  readonly budget?: BudgetReason;
+};
 
 const fail: Move = { action: 'fail', site: null, retry_in: null };
 
@@ -70,12 +77,13 @@ function nextMove(state: RunState, input: ModelFailed): Move {
   const retries = row.same_model_retries > 0 && !spent;
   if (row.rotate && !spent && failure.other_key === true && !firstOfAKind(state, input)) return { action: 'rotate_credential', site: null, retry_in: 0 };
   if (retries && state.model_errors < row.same_model_retries && again.action === 'backoff') return again;
-  const hop: Choice = row.fallback ? chooseHop(state, input.unavailable) : { type: 'none' };
+  const hop: Choice = row.fallback ? chooseHop(state, input) : { type: 'none' };
   const to = { from_model: modelName(state), to_model: hop.type === 'none' ? '' : specOf(state).chain.models[hop.position]?.name ?? '' };
   if (hop.type === 'model') return { action: 'fallback', site: 'fallback_model', retry_in: 0, ...to };
   if (retries) return again;
   if (hop.type === 'wait') return { action: 'park', site: 'fallback_model', retry_in: hop.wait_ms / 1000, waits_for: hop.reason, ...to };
-  return row.park ? { action: 'park', site: null, retry_in: failure.retry_after_s ?? unsaidResetS } : fail;
+  if (row.park) return { action: 'park', site: null, retry_in: failure.retry_after_s ?? unsaidResetS };
+  return hop.type === 'none' && hop.budget !== undefined ? { ...fail, budget: hop.budget } : fail;
 }
 
 /** Seconds. A provider that says neither when nor how long. */
@@ -160,7 +168,7 @@ function errorEvent(state: RunState, input: ModelFailed, move: Move, paid: boole
   const error_type = input.timed_out === null ? input.failure.error_type : 'timeout';
   const detail = input.timed_out === null ? input.failure.detail : `the ${input.timed_out === 'turn_timeout' ? 'turn' : 'run'} took longer than its limit ${input.timed_out}_s`;
   const raised = free.includes(move.action) ? state.consecutive_errors : state.consecutive_errors + 1;
-  const { waits_for: _, ...said } = move;
+  const { waits_for: _, budget: __, ...said } = move;
   const { retry_after_s } = input.failure;
   return {
     type: 'error', error_type, model: modelName(state), detail: detail.toWellFormed().slice(0, 2000).toWellFormed(), ...said,

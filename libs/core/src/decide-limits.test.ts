@@ -32,14 +32,14 @@ describe('at a limit', () => {
     const asked = decide(state, claimed);
     expect(asked.effect).toMatchObject({ type: 'summarise', max_output_tokens: 512, timeout_s: 30, purpose: { type: 'limit', reason: 'max_turns' } });
     const usage = used({ input_tokens: 7, output_tokens: 3 });
-    const decision = decide(fold(state, asked), { type: 'summarised', unavailable: [], now_s: 1000, purpose: { type: 'limit', reason: 'max_turns' }, text: 'Half done.', usage, elapsed_s: 1, commands: [] });
+    const decision = decide(fold(state, asked), { type: 'summarised', model: 'm1', unavailable: [], now_s: 1000, purpose: { type: 'limit', reason: 'max_turns' }, text: 'Half done.', usage, elapsed_s: 1, commands: [] });
     const over = fold(state, decision);
     expect(over).toMatchObject({ status: 'expired', stop_reason: 'max_turns', partial: { iterations: 1, summary: 'Half done.' }, usage: { input_tokens: 7, output_tokens: 3 } });
   });
 
   test('a summary that fails is written by the host', () => {
     const state = add(fixture({ limits: { max_turns: 1 } }), ended);
-    const decision = decide(state, { type: 'summarised', unavailable: [], now_s: 1000, purpose: { type: 'limit', reason: 'max_turns' }, text: null, usage: null, elapsed_s: 1, commands: [] });
+    const decision = decide(state, { type: 'summarised', model: 'm1', unavailable: [], now_s: 1000, purpose: { type: 'limit', reason: 'max_turns' }, text: null, usage: null, elapsed_s: 1, commands: [] });
     expect(fold(state, decision).partial?.summary).toContain('stopped by its limit max_turns after 1 turns');
   });
 

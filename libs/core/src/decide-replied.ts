@@ -64,7 +64,7 @@ function unusable(state: RunState, input: ModelReplied): Decision | null {
   const { reply } = input;
   const thought = replyEvents(state, { ...input, reply: { ...reply, text: '', calls: [] }, shown_text: '' });
   const fail = (error_type: 'output_truncated' | 'empty_response' | 'context_overflow' | 'tool_call_malformed', detail: string, keeps = false): Decision => decideFailed(state, {
-    type: 'model_failed', unavailable: input.unavailable, now_s: input.now_s, elapsed_s: input.elapsed_s, timed_out: null, jitter: 0, commands: input.commands,
+    type: 'model_failed', unavailable: input.unavailable, prices: input.prices, now_s: input.now_s, elapsed_s: input.elapsed_s, timed_out: null, jitter: 0, commands: input.commands,
     failure: { error_type, detail, retry_after_s: null, partial_text: keeps ? reply.text : '', usage: reply.usage },
   }, keeps ? replyEvents(state, { ...input, reply: { ...reply, calls: [] } }) : thought);
 

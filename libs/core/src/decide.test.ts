@@ -58,7 +58,7 @@ const types = (decision: Decision): string[] => decision.events.map((event) => e
 function end(decision: Decision): string {
   if (decision.effect.type === 'summarise' && decision.effect.purpose.type === 'limit') {
     const { purpose } = decision.effect;
-    return end(when(reached, { type: 'summarised', unavailable: [], now_s: 1000, purpose, text: 'what was done', usage: null, elapsed_s: 1, commands: [] }));
+    return end(when(reached, { type: 'summarised', model: 'm1', unavailable: [], now_s: 1000, purpose, text: 'what was done', usage: null, elapsed_s: 1, commands: [] }));
   }
   const last = decision.events.at(-1);
   return last?.type === 'run_end' ? `${last.status}: ${last.stop_reason}` : `not ended: ${decision.effect.type}`;

@@ -7,8 +7,8 @@ import type { EventBody } from './events.ts';
 import { modelRequest, withoutCalls } from './request.ts';
 import { specOf, type RunState } from './state.ts';
 import { statusOfStopReason, type StopReason } from './stop-reason.ts';
-import type { Decision, SettledCall } from './turn-input.ts';
-import { addUsage, type Usage } from './usage.ts';
+import type { Decision, SettledCall, Summarised } from './turn-input.ts';
+import { addUsage, asWaste, type Usage } from './usage.ts';
 
 export interface EndOptions {
   /** Seconds of this claim, for the turn that the end closes. */
@@ -32,7 +32,7 @@ export function endRun(state: RunState, reason: StopReason, options: EndOptions)
   const now = lookAhead(state, events);
   const effect = summaryEffect(now, reason);
   if (effect !== null) return { events, effect };
-  return { events: [...events, ...atLimit(now, reason, { text: null, usage: null })], effect: { type: 'end_run' } };
+  return { events: [...events, ...atLimit(now, reason, { text: null, usage: null, model: '' })], effect: { type: 'end_run' } };
 }
 
 function closing(state: RunState, reason: StopReason): EventBody[] {
@@ -41,9 +41,11 @@ function closing(state: RunState, reason: StopReason): EventBody[] {
 }
 
 /** The end at a limit, with the model's summary or the host's own. */
-export function atLimit(state: RunState, reason: StopReason, { text, usage }: { readonly text: string | null; readonly usage: Usage | null }): EventBody[] {
-  return [maxIterations(state, reason, text, usage), ...closing(state, reason)];
+export function atLimit(state: RunState, reason: StopReason, summary: LastSummary): EventBody[] {
+  return [maxIterations(state, reason, summary), ...closing(state, reason)];
 }
+
+type LastSummary = Pick<Summarised, 'text' | 'usage' | 'model'>;
 
 /** Output tokens and seconds that the last call has for itself. */
 const reserve = { max_output_tokens: 512, timeout_s: 30 } as const;
@@ -84,13 +86,13 @@ export function notStarted(tool_use_id: string): SettledCall {
 /** Not in the copy of the state: large, or already in it. */
 const leftOut = new Set(['spec', 'transcript', 'tools', 'retired_ids', 'partial']);
 
-function maxIterations(state: RunState, reason: StopReason, text: string | null, usage: Usage | null): EventBody {
+function maxIterations(state: RunState, reason: StopReason, { text, usage, model }: LastSummary): EventBody {
   const last = lastAction(state);
   const copy = Object.fromEntries(Object.entries(state).filter(([key]) => !leftOut.has(key)));
   const own = `The run of ${specOf(state).name} was stopped by its limit ${reason} after ${state.turn_number} turns and `
     + `${state.tool_calls} tool calls. Last: ${last} The request is not answered yet.`;
   const summary = text === null || text.trim() === '' ? own : text.toWellFormed();
-  return { type: 'max_iterations', limit: reason, iterations: state.turn_number, last_action_summary: last, state: copy, summary, ...(usage === null ? {} : { usage }) };
+  return { type: 'max_iterations', limit: reason, iterations: state.turn_number, last_action_summary: last, state: copy, summary, ...(usage === null ? {} : { usage: text === null ? asWaste(usage) : usage, model }) };
 }
 
 /** One sentence on what happened last, for people. */

@@ -192,8 +192,9 @@ export interface MaxIterations {
   readonly last_action_summary: string;
   readonly state: Readonly<Record<string, unknown>>;
   readonly summary: string;
-  /** Of the call that wrote the summary. */
+  /** Of the call that wrote the summary, and by which model. */
   readonly usage?: Usage;
+  readonly model?: string;
 }
 
 export interface ToolsChanged {
@@ -258,7 +259,9 @@ export interface Compaction extends TranscriptEdit {
   readonly tokens_before: number;
   readonly tokens_after: number;
   readonly generation: number;
+  /** Of the call that wrote the summary, and by which model. */
   readonly usage?: Usage;
+  readonly model?: string;
 }
 
 /** What the session's runs before this one have said; stands before the run's own messages. */

@@ -13,6 +13,7 @@ import { called, replied, settled } from './evolve-reply.ts';
 import { errorFingerprint } from './fingerprint.ts';
 import { isEnded, mayMove, type PauseReason } from './stop-reason.ts';
 import { nextImageSide } from './images.ts';
+import { changedModel, spentBy } from './own-usage.ts';
 import { rememberError, type RunState } from './state.ts';
 import { append, edited, hostNote, said } from './transcript.ts';
 import { addUsage, asWaste, noUsage, type Usage } from './usage.ts';
@@ -40,6 +41,7 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
     case 'state_change': return moved(state, event);
     case 'turn_start': return { turn_number: event.attempt === 1 ? state.turn_number + 1 : state.turn_number, attempt: event.attempt, turn_open: true };
     case 'model_request': return {
+      spent_before: changedModel(state, event.model).spent_before,
       model: event.model, position: event.position, model_errors: event.position === state.position ? state.model_errors : 0, tried: state.tried.includes(event.position) ? state.tried : [...state.tried, event.position],
       estimated_tokens: event.estimated_tokens, compact_next: null, left_first_model: state.left_first_model || event.position > 0 };
     case 'assistant_text': return event.is_final ? { ...replied(state, event.seq, { text: event.content }), ...spent(state, event.usage) } : {};
@@ -48,14 +50,15 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
     case 'tool_result': return { ...settled(state, event), pending: state.pending.length === 0 ? state.pending : state.pending.filter((call) => call.tool_use_id !== event.tool_use_id) };
     case 'max_iterations': return {
       partial: { iterations: event.iterations, last_action_summary: event.last_action_summary, state: event.state, summary: event.summary },
-      usage: event.usage === undefined ? state.usage : addUsage(state.usage, event.usage) };
+      usage: event.usage === undefined ? state.usage : addUsage(state.usage, event.usage), spent_before: spentBy(state, event.model, event.usage).spent_before };
     case 'tools_changed': return { tools: event.tools, ...toolNews(state, event), ...foldOf(state, event) };
     case 'error': return failed(state, event);
     case 'validation_error': return invalid(state, event);
     case 'stop_hook': return hookSpoke(state, event);
     case 'steer': return said(state, hostNote(event.seq, 'steer', event.content));
     case 'compaction': return {
-      ...edited(state, event), recoveries: counted(state, event.site), compact_next: null, ...(event.usage === undefined ? {} : { turn_usage: addUsage(state.turn_usage, event.usage) }) };
+      ...edited(state, event), recoveries: counted(state, event.site), compact_next: null,
+      ...(event.usage === undefined ? {} : { turn_usage: addUsage(state.turn_usage, event.usage), spent_before: spentBy(state, event.model, event.usage).spent_before }) };
     case 'history_repaired': return edited(state, event);
     case 'image_removed': return edited(state, event);
     case 'child_run': return childChanged(state, event);
@@ -132,7 +135,8 @@ function childChanged(state: RunState, event: ChildRunEvent): Partial<RunState> 
     return { children: [...state.children, { child_run_id, tool_use_id, agent, status, limits }] };
   }
   if (child?.status !== 'queued') throw new InvariantBroken(`child ${child_run_id} ends, and is not there or has ended`);
-  return { children: state.children.with(index, { ...child, status }), usage: addUsage(state.usage, usage), tool_calls: state.tool_calls + tool_calls };
+  return { children: state.children.with(index, { ...child, status }), usage: addUsage(state.usage, usage),
+    children_usage: addUsage(state.children_usage, usage), tool_calls: state.tool_calls + tool_calls };
 }
 
 /** Earlier messages have no event in this log: they are named by negative numbers, in order. */

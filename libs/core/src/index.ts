@@ -32,12 +32,13 @@ export { initialState, specOf, type ChildRun, type OpenCall, type RunError, type
 export {
   isEnded, mayMove, pauseReasons, runStatuses, statusOfStopReason, stopReasons, type EndStatus, type PauseReason, type RunStatus, type StopReason,
 } from './stop-reason.ts';
+export { ownUsage } from './own-usage.ts';
 export { planGroups } from './plan-groups.ts';
 export { idempotencyKey, ledgerVerdict, oversizedInput, toolUses, type LedgerEntry } from './tool-call.ts';
 export {
-  noJudgement, type Decision, type Effect, type Judgement, type ModelFailed, type ModelFailure, type ModelReplied, type ModelReply, type OfferedChild, type ReplyCall,
+  noJudgement, type Decision, type Effect, type Judgement, type ModelFailed, type ModelFailure, type ModelReplied, type ModelReply, type OfferedChild, type Prices, type ReplyCall,
   type SettledCall, type Summarised, type SummaryPurpose, type TimeLimit, type ToolCallsSettled, type TurnClaimed, type TurnInput, type Unavailable,
 } from './turn-input.ts';
 export { readTraceparent, traceIdOf } from './traceparent.ts';
-export { addUsage, asWaste, noUsage, type Usage } from './usage.ts';
+export { addUsage, asWaste, costOf, noUsage, type ModelPrice, type Usage } from './usage.ts';
 export { capText, utf8Length, wellFormed, type Capped } from './well-formed.ts';

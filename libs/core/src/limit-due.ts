@@ -16,14 +16,24 @@ export function limitDue(state: RunState): StopReason | null {
   return budgetDue(state) ?? (sameErrorDue(state) ? 'same_error' : null);
 }
 
-/** Tokens and money, with what is reserved for sub-agents; checked before tools are run, too. */
-export function budgetDue(state: RunState): StopReason | null {
+export type BudgetReason = 'token_budget' | 'cost_budget';
+
+/** Tokens and money; checked before tools are run, too. */
+export function budgetDue(state: RunState): BudgetReason | null {
+  const left = budgetLeft(state);
+  if (left.tokens <= 0) return 'token_budget';
+  return left.cost_usd <= 0 ? 'cost_budget' : null;
+}
+
+/** What the run may still use, beside what is reserved for its sub-agents; `Infinity` where there is no limit. */
+export function budgetLeft(state: RunState): { readonly tokens: number; readonly cost_usd: number } {
   const { max_total_tokens, max_cost_usd } = state.limits;
   const used = addUsage(state.usage, state.turn_usage);
   const held = reserved(state);
-  if (max_total_tokens !== null && used.input_tokens + used.output_tokens + used.wasted_tokens + held.tokens >= max_total_tokens) return 'token_budget';
-  if (max_cost_usd !== null && used.cost_usd + held.cost_usd >= max_cost_usd) return 'cost_budget';
-  return null;
+  return {
+    tokens: (max_total_tokens ?? Infinity) - (used.input_tokens + used.output_tokens + used.wasted_tokens + held.tokens),
+    cost_usd: (max_cost_usd ?? Infinity) - (used.cost_usd + held.cost_usd),
+  };
 }
 
 function sameErrorDue(state: RunState): boolean {

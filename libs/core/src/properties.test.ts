@@ -15,12 +15,13 @@ import type { EventBody, RunEvent } from './events.ts';
 import { evolve, fold } from './evolve.ts';
 import { defaultLimits, limitNames, type AgentLimits } from './limits.ts';
 import { runnableCalls } from './questions.ts';
+import { ownUsage } from './own-usage.ts';
 import { modelRequest } from './request.ts';
 import { initialState, specOf, type RunState } from './state.ts';
 import { isEnded } from './stop-reason.ts';
 import { toolUses } from './tool-call.ts';
 import { noJudgement, type Decision, type ReplyCall, type TurnInput } from './turn-input.ts';
-import { noUsage } from './usage.ts';
+import { addUsage, costOf, noUsage } from './usage.ts';
 
 const { env } = (globalThis as unknown as { process: { env: Readonly<Record<string, string | undefined>> } }).process;
 /** `npm run test:properties` tries a million. */
@@ -30,12 +31,14 @@ const model = (name: string) => ({ name, provider: 'p', model: name, context_win
 const range = (value: unknown) => ({ default: value, max: value });
 const created: EventBody = {
   type: 'run_created', agent: 'a', agent_version: 'v', session_id: 's', parent_run_id: null, forked_from: null, tenant: 't', chain: 'c', tools: ['*'],
-  limits: { ...defaultLimits, max_turns: 8, tool_budget: 12 }, metadata: {}, tags: [], priority: 50, run_at: null,
+  limits: { ...defaultLimits, max_turns: 8, tool_budget: 12, max_cost_usd: 8 }, metadata: {}, tags: [], priority: 50, run_at: null,
   agent_spec: {
     name: 'a', soul: null, instructions: 'x', tools: ['*'], protocol: 'native', validators: [], stop_hooks: [], chain: { name: 'c', models: [model('m1'), model('m2')] },
     limits: Object.fromEntries(limitNames.map((name) => [name, range(defaultLimits[name])])) as unknown as AgentLimits,
   },
 };
+/** The second costs a cent a token of its prompt. */
+const prices = { m1: { input_per_mtok: 0, output_per_mtok: 0 }, m2: { input_per_mtok: 10_000, output_per_mtok: 0 } };
 const builtin = (name: string, more: Partial<ToolDefinition>): ToolDefinition =>
   ({ name, wire_name: name, description: '', input_schema: {}, effect: 'idempotent', parallel: 'parallel', timeout_ms: 1, hash: name, ...more });
 const tools: ToolDefinition[] = [builtin('spawn', { builtin: 'spawn_agent' }), builtin('ask', { builtin: 'ask_user', parallel: 'serial' }),
@@ -77,6 +80,8 @@ const happening = fc.record({
     model: fc.constantFrom('m1', 'm2'), why: fc.constantFrom('breaker_open' as const, 'credential_benched' as const, 'model_benched' as const),
     wait: fc.option(fc.integer({ min: 0, max: 5000 }).map((seconds) => ({ until_s: 1000 + seconds, wait_ms: seconds * 1000 }))) }), { selector: ({ model: name }) => name }) }),
   waits: fc.record({ room_ms: fc.constantFrom(0, 0, 0, 500, 90_000), wait_ms: fc.constantFrom(0, 0, 0, 700), retry_after_s: fc.constantFrom(null, null, 5, 3600), other_key: fc.boolean(), feature: fc.constantFrom(null, 'images' as const, 'stream_options' as const) }),
+  // In quarters of a dollar, which add up exactly.
+  usage: fc.nat(6).map((n) => ({ ...noUsage, input_tokens: 3 * n, output_tokens: n, cached_tokens: n, cost_usd: n / 4 })),
   timedOut: seldom(30, fc.constantFrom('turn_timeout' as const, 'session_timeout' as const)),
 });
 type Happening = typeof happening extends fc.Arbitrary<infer T> ? T : never;
@@ -109,6 +114,7 @@ function play(course: readonly Happening[]): RunEvent[] {
     append(decision.events);
     checkEffect(state, decision);
     checkChildren(before, state);
+    checkUsage(before, state, decision.events);
     if (!['call_model', 'settle_tool_calls', 'summarise'].includes(decision.effect.type)) decision = null;
   }
   return log;
@@ -154,9 +160,19 @@ function checkChildren(before: RunState, state: RunState): void {
   if (state.status === 'paused') expect(state.pending.filter(({ kind }) => kind === 'approval')).toEqual(waitingForApproval(state));
 }
 
+/** What each model has used and what sub-agents have is what the run has; and no request goes to another model that it cannot pay for. */
+function checkUsage(before: RunState, state: RunState, events: readonly EventBody[]): void {
+  expect(Object.values(ownUsage(state)).reduce(addUsage, state.children_usage)).toEqual(addUsage(state.usage, state.turn_usage));
+  for (const event of events) {
+    if (event.type !== 'model_request' || event.model === 'm1' || event.position === before.position) continue;
+    const spent = addUsage(state.usage, state.turn_usage).cost_usd + reserved(state).cost_usd;
+    expect(spent + costOf({ ...noUsage, input_tokens: event.estimated_tokens }, prices.m2)).toBeLessThan(state.limits.max_cost_usd!);
+  }
+}
+
 function claimed(state: RunState, now: Happening): TurnInput {
   return {
-    type: 'turn_claimed', unavailable: now.away, room_ms: now.waits.room_ms, now_s: 1000 + state.last_ts, worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: now.waits.wait_ms, tools: state.tools === null ? tools : null, tool_problems: [],
+    type: 'turn_claimed', unavailable: now.away, prices, room_ms: now.waits.room_ms, now_s: 1000 + state.last_ts, worker: 'w', deliveries: 1, poison_limit: 3, nudges: 0, nudge_limit: 5, wait_ms: now.waits.wait_ms, tools: state.tools === null ? tools : null, tool_problems: [],
     begun: results(state, now), judgement: noJudgement, history: null, commands: [],
   };
 }
@@ -176,16 +192,16 @@ function awaitedOf(state: RunState, now: Happening): string[] {
 }
 
 function answer(state: RunState, decision: Decision, now: Happening): TurnInput {
-  if (decision.effect.type === 'summarise') return { type: 'summarised', unavailable: now.away, now_s: 1000, purpose: decision.effect.purpose, text: now.crash ? null : now.content, usage: null, elapsed_s: 1, commands: [] };
+  if (decision.effect.type === 'summarise') return { type: 'summarised', model: decision.effect.model.name, unavailable: now.away, now_s: 1000, purpose: decision.effect.purpose, text: now.crash ? null : now.content, usage: now.usage, elapsed_s: 1, commands: [] };
   if (decision.effect.type === 'settle_tool_calls') return { type: 'tool_calls_settled', results: results(state, now), awaited: awaitedOf(state, now), elapsed_s: 1, timed_out: now.timedOut, commands: [] };
   if (now.fails !== null || now.timedOut !== null) {
-    const failure = { error_type: now.fails ?? 'timeout', detail: now.content, retry_after_s: now.waits.retry_after_s, other_key: now.waits.other_key, ...(now.waits.feature === null ? {} : { feature: now.waits.feature }), partial_text: now.reply.text, usage: noUsage };
-    return { type: 'model_failed', unavailable: now.away, now_s: 1000, failure, elapsed_s: 1, timed_out: now.timedOut, jitter: 0.5, commands: [] };
+    const failure = { error_type: now.fails ?? 'timeout', detail: now.content, retry_after_s: now.waits.retry_after_s, other_key: now.waits.other_key, ...(now.waits.feature === null ? {} : { feature: now.waits.feature }), partial_text: now.reply.text, usage: now.usage };
+    return { type: 'model_failed', unavailable: now.away, prices, now_s: 1000, failure, elapsed_s: 1, timed_out: now.timedOut, jitter: 0.5, commands: [] };
   }
-  const reply = { ...now.reply, provider_data: now.reply.thinking.length > 3 ? { signature: now.reply.thinking.length } : null, finish: now.reply.length ? 'length' as const : 'stop' as const, finish_raw: 'x', usage: noUsage };
+  const reply = { ...now.reply, provider_data: now.reply.thinking.length > 3 ? { signature: now.reply.thinking.length } : null, finish: now.reply.length ? 'length' as const : 'stop' as const, finish_raw: 'x', usage: now.usage };
   const children = Object.fromEntries(toolUses(state, reply.calls).map(({ tool_use_id }) => [tool_use_id, { child_run_id: `run_${tool_use_id}`, limits: defaultLimits }]));
   const approvals = Object.fromEntries(toolUses(state, reply.calls).flatMap((use) => state.tools?.some((tool) => tool.name === use.tool_name && tool.approval !== undefined) === true ? [[use.tool_use_id, `sha256:${use.tool_use_id}`]] : []));
-  return { type: 'model_replied', children, approvals, unavailable: now.away, now_s: 1000 + state.last_ts, reply, judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] };
+  return { type: 'model_replied', children, approvals, unavailable: now.away, prices, now_s: 1000 + state.last_ts, reply, judgement: noJudgement, shown_text: '', elapsed_s: 1, commands: [] };
 }
 
 function checkEffect(state: RunState, { effect }: Decision): void {
@@ -239,6 +255,6 @@ describe('on any course of a run', () => {
     }), { numRuns: runs });
     // Courses that all end at once would show nothing.
     expect(deepest).toBeGreaterThan(4);
-    for (const reason of ['queued', 'completed', 'children', 'input', 'outcome', 'approval', 'approval_timeout', 'approve by p', 'approve by p with other arguments', 'deny by p', 'deny by host']) expect(met).toContain(reason);
+    for (const reason of ['queued', 'completed', 'children', 'input', 'outcome', 'cost_budget', 'approval', 'approval_timeout', 'approve by p', 'approve by p with other arguments', 'deny by p', 'deny by host']) expect(met).toContain(reason);
   }, 120_000 + runs * 5);
 });

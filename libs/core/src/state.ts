@@ -158,7 +158,12 @@ export interface RunState {
   /** Places in the chain tried since the last accepted reply. */
   readonly tried: readonly number[];
   readonly model: string | null;
+  /** Of the run and of its sub-agents that have ended. */
   readonly usage: Usage;
+  /** Of the sub-agents alone. */
+  readonly children_usage: Usage;
+  /** By model: what was used of others than the present one, or before that was asked last; see `own-usage.ts`. */
+  readonly spent_before: Readonly<Record<string, Usage>>;
   /** What this turn has used so far; cleared by its end. */
   readonly turn_usage: Usage;
   /** Seconds inside claims. */
@@ -189,7 +194,7 @@ export const initialState: RunState = {
   pieces: '', continuations: 0, output_room: 1, output_caps: {}, dropped: {}, extra_turns: 0, retries: 0, call_prints: [], loop_noted: false, error_prints: [],
   compact_next: null, reactive_tried: false, calibration: {}, image_side: null, history_from: null, estimated_tokens: 0,
   tool_calls: 0, invalid_calls: 0, reasks: 0, consecutive_errors: 0, model_errors: 0, position: 0, tried: [], model: null,
-  usage: noUsage, turn_usage: noUsage, active_s: 0, recoveries: {}, left_first_model: false, errors_by_type: {}, tool_errors: 0, retired_ids: [], transcript: { generation: 1, messages: [] },
+  usage: noUsage, children_usage: noUsage, spent_before: {}, turn_usage: noUsage, active_s: 0, recoveries: {}, left_first_model: false, errors_by_type: {}, tool_errors: 0, retired_ids: [], transcript: { generation: 1, messages: [] },
 };
 
 /** The agent a run was made by. Throws before `run_created`. */

@@ -10,7 +10,7 @@ import type { Limits } from './limits.ts';
 import type { Attachment, Message } from './message.ts';
 import type { DroppableFeature } from './request.ts';
 import type { StopReason } from './stop-reason.ts';
-import type { Usage } from './usage.ts';
+import type { ModelPrice, Usage } from './usage.ts';
 
 /** A call as the model made it. */
 export interface ReplyCall {
@@ -70,6 +70,8 @@ export interface ModelFailure {
   readonly other_key?: boolean;
 }
 
+export type Prices = Readonly<Record<string, ModelPrice>>;
+
 /** A model that is not to be asked now. */
 export interface Unavailable {
   /** The name in the configuration. */
@@ -97,6 +99,8 @@ interface Told { readonly commands: readonly Command[] }
 /** What is known of the models that may be asked. */
 interface ModelsTold extends Told {
   readonly unavailable: readonly Unavailable[];
+  /** By the model's name in the configuration; who is not named is free. */
+  readonly prices?: Prices | undefined;
   /** Epoch seconds. */
   readonly now_s: number;
 }
@@ -176,6 +180,8 @@ export type TimeLimit = 'turn_timeout' | 'session_timeout';
 export interface Summarised extends ModelsTold {
   readonly type: 'summarised';
   readonly purpose: SummaryPurpose;
+  /** Who was asked. */
+  readonly model: string;
   readonly text: string | null;
   readonly usage: Usage | null;
   readonly elapsed_s: number;

@@ -1,7 +1,7 @@
 /**
  * Asks a model for one reply, showing its text as it comes.
  */
-import { modelRequest, noJudgement, specOf, type Effect, type ModelSpec, type TurnInput } from '@treadle/core';
+import { modelRequest, noJudgement, specOf, type Effect, type ModelReply, type ModelSpec, type TurnInput } from '@treadle/core';
 import type { TurnDeps, TurnTimer } from './execute-turn.ts';
 import type { RunHold } from './hold.ts';
 import { withImages } from './load-images.ts';
@@ -28,7 +28,7 @@ export async function callModel(deps: TurnDeps, { hold, model, timer, permit }: 
       return { type: 'model_replied', ...modelsTold(deps, hold), reply: outcome.reply, judgement: noJudgement, shown_text, elapsed_s, commands: [] };
     }
     if (outcome.type === 'failed' && outcome.failure.error_type === 'aborted' && hold.timedOut === null) deps.onAborted?.(model.name, hold.state);
-    const failure = outcome.type === 'failed' ? outcome.failure : lateReply(outcome.reply.text);
+    const failure = outcome.type === 'failed' ? outcome.failure : lateReply(outcome.reply);
     return { type: 'model_failed', ...modelsTold(deps, hold), failure, elapsed_s, timed_out: hold.timedOut, jitter: deps.random.jitter(), commands: [] };
   } finally {
     await text.close();
@@ -41,8 +41,8 @@ function ask(deps: TurnDeps, { hold, purpose }: { readonly hold: RunHold; readon
 }
 
 /** What `decide` is told of the models that it may choose from. */
-export function modelsTold({ models, clock }: Pick<TurnDeps, 'models' | 'clock'>, hold: RunHold) {
-  return { unavailable: models.unavailable(specOf(hold.state).chain.models), now_s: clock.nowMs() / 1000 };
+export function modelsTold({ models, clock, prices }: Pick<TurnDeps, 'models' | 'clock' | 'prices'>, hold: RunHold) {
+  return { unavailable: models.unavailable(specOf(hold.state).chain.models), now_s: clock.nowMs() / 1000, prices };
 }
 
 export interface Summarising { readonly hold: RunHold; readonly effect: Extract<Effect, { type: 'summarise' }>; readonly timer: TurnTimer }
@@ -52,7 +52,7 @@ export interface Summarising { readonly hold: RunHold; readonly effect: Extract<
  * Its failure is no failure of the run.
  */
 export async function summarise(deps: TurnDeps, { hold, effect, timer }: Summarising): Promise<TurnInput> {
-  const done = { type: 'summarised', purpose: effect.purpose, commands: [] } as const;
+  const done = { type: 'summarised', purpose: effect.purpose, model: effect.model.name, commands: [] } as const;
   const ended = new AbortController();
   const onAbort = (): void => { if (hold.signal.reason !== 'time') ended.abort(); };
   hold.signal.addEventListener('abort', onAbort);
@@ -76,6 +76,6 @@ function brokenGateway(error: unknown): ModelOutcome {
   return { type: 'failed', failure: { error_type: 'unknown', detail, retry_after_s: null, partial_text: '', usage: null } };
 }
 
-function lateReply(partial_text: string) {
-  return { error_type: 'timeout', detail: 'the reply came after the time limit of the turn', retry_after_s: null, partial_text, usage: null } as const;
+function lateReply({ text: partial_text, usage }: ModelReply) {
+  return { error_type: 'timeout', detail: 'the reply came after the time limit of the turn', retry_after_s: null, partial_text, usage } as const;
 }

@@ -7,7 +7,7 @@
  * E4  Any delivery at any time is harmless and makes progress: what is there is read from the claim, never remembered.
  * E5  Nothing here sleeps to wait: a wait is a commit that ends the delivery.
  */
-import { answerIn, answerOf, asked, assertNever, candidates, decide, estimateTokens, initialState, interpreted, isNewer, isSpawn, noJudgement, restoreState, specOf, toolUses, turnTimeoutOf, type Decision, type Judgement, type Message, type OfferedChild, type ReplyCall, type RunState, type ToolCallsSettled, type TurnClaimed, type TurnInput } from '@treadle/core';
+import { answerIn, answerOf, asked, assertNever, candidates, decide, estimateTokens, initialState, interpreted, isNewer, isSpawn, noJudgement, restoreState, specOf, toolUses, turnTimeoutOf, type Decision, type Judgement, type Message, type OfferedChild, type Prices, type ReplyCall, type RunState, type ToolCallsSettled, type TurnClaimed, type TurnInput } from '@treadle/core';
 import { digestsToApprove } from './approvals.ts';
 import { putOffUntilArchived, type ArchiveFirst } from './archive-first.ts';
 import { callModel, modelsTold, summarise } from './call-model.ts';
@@ -26,6 +26,8 @@ import { ToolCalls } from './settle-tool-calls.ts';
 
 export interface TurnDeps extends HoldDeps {
   readonly models: ModelGateway;
+  /** What the models cost; who is not named is free. */
+  readonly prices?: Prices;
   readonly tools: ToolRunner;
   readonly judge: AnswerJudge;
   /** What a run has said, wherever it is kept; empty where nobody knows it any more. */
@@ -229,7 +231,7 @@ async function admitted(deps: TurnDeps, { hold, claimed }: Held): Promise<Admiss
   const resumed = hold.commands.some((command) => command.type === 'resume');
   const waits = !resumed && (claimed.wait_ms > 0 || (state.status === 'paused' && state.resumes_at === null));
   const answered = state.calls.length > 0 || (state.candidate !== null && !state.turn_open);
-  const models = candidates(state);
+  const models = candidates(state, deps.prices);
   const [first] = models;
   if (waits || answered || first === undefined) return { unavailable: deps.models.unavailable(models), room_ms: 0, permit: null };
   return deps.models.admit({ run_id: state.run_id, models, tokens: estimateTokens(state, first.name) + first.max_output_tokens });

@@ -4,11 +4,12 @@
  * that an archive that hangs holds no worker's slot.
  *
  * A run that takes part in the trial of a model reports how it came out before it is finished, so that no end is lost; judging comes
- * after, and a judge that fails keeps back nobody's session.
+ * after, and a judge that fails keeps back nobody's session. What a run has used is counted by `finished` itself.
  */
-import { initialState, restoreState } from '@treadle/core';
+import { initialState, ownUsage, restoreState, type RunState } from '@treadle/core';
 import { canaryOutcome, judgeWhenDue, type CanaryDeps } from './canary.ts';
 import type { RunDirectory, TurnStore } from './ports/run-store.ts';
+import type { RunUse } from './ports/usage-sums.ts';
 
 export interface FinishDeps {
   readonly store: Pick<TurnStore, 'finished'> & Pick<RunDirectory, 'read'>;
@@ -16,9 +17,16 @@ export interface FinishDeps {
 }
 
 export async function finishRun({ store, canary }: FinishDeps, run_id: string): Promise<void> {
-  const snapshot = canary === undefined ? null : await store.read(run_id, 'messages');
-  const outcome = snapshot === null ? null : canaryOutcome(restoreState(initialState, snapshot.stored));
+  const snapshot = await store.read(run_id, 'messages');
+  const state = snapshot === null ? null : restoreState(initialState, snapshot.stored);
+  const outcome = canary === undefined || state === null ? null : canaryOutcome(state);
   const counted = canary !== undefined && outcome !== null && await canary.canaries.report(outcome) !== 'not_counted';
-  await store.finished(run_id);
+  await store.finished(run_id, state === null ? null : useOf(state));
   if (counted) await judgeWhenDue(canary, outcome.chain).catch(canary.onFailed);
+}
+
+/** What the run adds to the sums; null before its end. The day is that of its last event, whenever this is asked. */
+function useOf(state: RunState): RunUse | null {
+  const { tenant, agent, ended_at } = state;
+  return ended_at === null ? null : { tenant, agent, day: new Date(ended_at * 1000).toISOString().slice(0, 10), models: ownUsage(state) };
 }

@@ -4,6 +4,7 @@ export {
   mostDecisions, mostRuns, noTotals, type ArmTotals, type AssignRun, type Assignment, type CanaryBounds, type CanaryDecision, type CanaryDefinition, type CanaryJudge, type CanaryJudgement,
   type CanaryMove, type CanaryOutcome, type CanaryReading, type CanaryRun, type CanaryState, type CanaryStatus, type CanaryStore, type CanaryVerdict,
 } from './ports/canary-store.ts';
+export type { RunUse, UsageQuery, UsageRow } from './ports/usage-sums.ts';
 export type { Clock, Randomness } from './ports/clock.ts';
 export type { EventFeed, FeedNotice } from './ports/event-feed.ts';
 export type { Job, JobConsumer, JobHandler, JobOutcome } from './ports/job-queue.ts';

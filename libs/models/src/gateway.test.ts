@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import type { ModelPrice } from '@treadle/core';
 import { startModelServer, status, type ModelServer, type ScriptedReply } from '@treadle/testkit';
 import { createModelGateway, type ClosableModelGateway } from './gateway.ts';
 import type { ModelConnection, Provider } from './provider.ts';
@@ -51,7 +52,7 @@ describe('routing', () => {
 
 describe('what a call has cost', () => {
   const usage = { input_tokens: 2_000_000, output_tokens: 500_000, cached_tokens: 0, wasted_tokens: 0, cost_usd: 0 };
-  const costly = (outcome: Awaited<ReturnType<Provider['call']>>, prices?: Record<string, { input_per_mtok: number; output_per_mtok: number }>) => createModelGateway({
+  const costly = (outcome: Awaited<ReturnType<Provider['call']>>, prices?: Record<string, ModelPrice>) => createModelGateway({
     providers: { costly: { name: 'costly', call: () => Promise.resolve(outcome) } }, connections: { small: connectionTo('x') }, ...(prices === undefined ? {} : { prices }),
   });
   const replied = { type: 'replied', reply: { text: 'x', thinking: '', provider_data: null, calls: [], finish: 'stop', finish_raw: 'stop', usage } } as const;
@@ -61,6 +62,13 @@ describe('what a call has cost', () => {
   it('is its tokens by the price of its model', async () => {
     const { outcome } = await callOnce(costly(replied, prices), requestOf({}, 'costly'));
     expect(outcome).toMatchObject({ type: 'replied', reply: { usage: { input_tokens: 2_000_000, cost_usd: 3 } } });
+  });
+
+  it('is less for input from a cache, where that has a price of its own', async () => {
+    const cached = { ...replied, reply: { ...replied.reply, usage: { ...usage, cached_tokens: 1_000_000 } } };
+    const own = { small: { ...prices.small, cached_input_per_mtok: 0.1 } };
+    expect((await callOnce(costly(cached, own), requestOf({}, 'costly'))).outcome).toMatchObject({ reply: { usage: { cost_usd: 2.6 } } });
+    expect((await callOnce(costly(cached, prices), requestOf({}, 'costly'))).outcome).toMatchObject({ reply: { usage: { cost_usd: 3 } } });
   });
 
   it('counts where it failed, too, and is nothing where there is no price', async () => {

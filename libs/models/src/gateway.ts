@@ -5,7 +5,7 @@
  * Owns: the connections kept alive by its own fetch, until `close`. Nothing of one call outlives it.
  */
 import { randomUUID } from 'node:crypto';
-import type { ErrorType, ModelFailure, ModelSpec, Usage } from '@treadle/core';
+import { costOf, type ErrorType, type ModelFailure, type ModelPrice, type ModelSpec, type Usage } from '@treadle/core';
 import type { Clock, ModelCall, ModelFleet, ModelGateway, ModelOutcome, OpenBreaker, Rates } from '@treadle/engine';
 import { redact, secretsOf } from './failure/redact.ts';
 import type { BreakerOptions, OnTransition } from './health/breakers.ts';
@@ -43,8 +43,6 @@ export interface ModelGatewayOptions {
   /** The fleet's clock; default the machine's. */
   readonly clock?: Pick<Clock, 'nowMs'>;
 }
-
-export interface ModelPrice { readonly input_per_mtok: number; readonly output_per_mtok: number }
 
 export interface ClosableModelGateway extends ModelGateway {
   /** What a model's server says of it, within a few seconds: for those who set things up. */
@@ -153,7 +151,7 @@ const servedTimeoutMs = 5000;
 /** Tokens that a failed call has cost are paid for, too. */
 function priced(outcome: ModelOutcome, price: ModelPrice | undefined): ModelOutcome {
   if (price === undefined) return outcome;
-  const cost = (usage: Usage): Usage => ({ ...usage, cost_usd: (usage.input_tokens * price.input_per_mtok + usage.output_tokens * price.output_per_mtok) / 1e6 });
+  const cost = (usage: Usage): Usage => ({ ...usage, cost_usd: costOf(usage, price) });
   if (outcome.type === 'replied') return { ...outcome, reply: { ...outcome.reply, usage: cost(outcome.reply.usage) } };
   const { failure } = outcome;
   return { ...outcome, failure: { ...failure, usage: failure.usage === null ? null : cost(failure.usage) } };

@@ -8,6 +8,7 @@
  *            session:<id> (hash: tenant, current, last) · session-queue:<id> (list: runs that wait for their session)
  *            sessions of a tenant (zset) · tally (hash: how many runs are queued, running, paused, and how many calls wait for a word)
  *            feed (stream, dense ids n-0) · feed_n (its counter) · expiring (zset: "run tenant" by time) · index of a tenant (zset)
+ *            usage of a day and a tenant (hash: ["agent","model"] → sums)
  * Elsewhere  reservations of idempotency keys, each in a slot of its own
  */
 import { createHash } from 'node:crypto';
@@ -39,6 +40,8 @@ export interface Keys {
   indexSpelling(shard: number): string;
   sessionSpelling(shard: number): string;
   sessionQueueSpelling(shard: number): string;
+  /** What a tenant's runs have used that ended on a day. */
+  usage(shard: number, day: string, tenant: string): string;
   reservation(tenant: string, key: string): string;
 }
 
@@ -71,6 +74,7 @@ export function createKeys(prefix: string): Keys {
     ctlSpelling: (shard) => `${base(shard)}run:*:ctl`,
     eventsSpelling: (shard) => `${base(shard)}run:*:events`,
     indexSpelling: (shard) => `${base(shard)}index:*`,
+    usage: (shard, day, tenant) => `${base(shard)}usage:${day}:${tenant}`,
     reservation: (tenant, key) => `{${prefix}:idem:${createHash('sha256').update(JSON.stringify([tenant, key])).digest('hex')}}`,
   };
 }

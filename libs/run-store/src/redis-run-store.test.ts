@@ -115,6 +115,18 @@ test('a claim that nobody holds is nobody’s, whatever is asked', async () => {
   expect(await store.commit(commitOf({ ...claim, claim_id: '' }, 1, { type: 'keep' }))).toEqual({ type: 'fenced' });
 });
 
+test('what runs have used is kept for as many days as it is said, from the end of theirs', async () => {
+  const day = new Date().toISOString().slice(0, 10);
+  const store = createRunStore({ redis, jobs: turnJobs({ prefix }) }, { prefix, shards: 1, keepUsageDays: 3 });
+  for (const run_id of [await createRun(store), await createRun(store)]) {
+    await store.commit(commitOf(await claimRun(store, run_id, 1), 1, { type: 'end' }, 'completed'));
+    await store.finished(run_id, { tenant: 'acme', agent: 'a', day, models: {} });
+  }
+  const [key, ...more] = await redis.keys(`{${prefix}:00}:usage:*`);
+  expect([key, more]).toEqual([`{${prefix}:00}:usage:${day}:acme`, []]);
+  expect(await redis.pexpiretime(key!)).toBe(Date.parse(day) + 4 * 24 * 3_600_000);
+});
+
 test('an expired run is gone whole, also from the list', async () => {
   const store = storeOn(redis, { prefix, shards: 1 });
   const run_id = await createRun(store);

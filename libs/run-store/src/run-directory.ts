@@ -6,6 +6,7 @@ import { mergePages, scanPerShard } from './run-list.ts';
 import { createSessionDirectory, keepSessionMs } from './session-directory.ts';
 import { createRunRemoval } from './run-removal.ts';
 import type { StoreParts } from './store-parts.ts';
+import { createUsageSums } from './usage-sums.ts';
 
 /** Accepted command ids that are remembered per run; twice what an inbox holds. */
 const commandIdsKept = 2000;
@@ -83,7 +84,7 @@ export function createRunDirectory(parts: StoreParts, now: () => Promise<number>
       return reply[0] === 'missing' ? null : ledgerOf(reply.slice(1));
     },
     list: async (query: ListRuns) => mergePages(await scanPerShard(parts, query), query.limit),
-    ...createSessionDirectory(parts),
+    ...createSessionDirectory(parts), ...createUsageSums(parts),
     reserveKey: async ({ tenant, key, run_id, body_hash, not_after_ms }) => {
       const args = [run_id, body_hash, not_after_ms, options.keepReservationMs];
       const reply = asReply(await run('reserve_key', { keys: [keys.reservation(tenant, key)], args }));

@@ -2,12 +2,13 @@
  * Run state, log, ledger and inbox in Redis; refuses stale writers.
  *
  * Owns the keys in keys.ts, and writes them through the scripts in scripts/ alone. Holds nothing in memory: two stores over
- * one Redis are one store. The port's S1 to S11 hold as follows.
+ * one Redis are one store. The port's S1 to S13 hold as follows.
  * S1, S4, S5  one script per call; it reads the control record first and writes only after its last check (Lua is not rolled back)
  * S2, S7      ctl remembers the last commit, `commands` the accepted ids: the client may send an unanswered call again
  * S3          only the script `claim` raises the epoch
  * S6, S8      the scripts ask Redis for the time
  * S9          the server's `appendfsync always`; see inspect-redis.ts for what else is lost when
+ * S13         `finished` notes in ctl that a run was counted, beside the sums
  */
 import type { RunStore } from '@treadle/engine';
 import type { JobFragment } from './job-fragment.ts';
@@ -33,6 +34,8 @@ export interface RunStoreOptions {
   readonly inboxLimit?: number;
   /** How long an idempotency key is remembered. Default 7 days. */
   readonly keepReservationMs?: number;
+  /** How long what runs of a day have used is kept. Default 100. */
+  readonly keepUsageDays?: number;
 }
 
 /** Auto-pipelining must be off in `redis`: it made every call slower. Reads the script files; throws where one is missing. */
@@ -43,7 +46,7 @@ export function createRunStore(deps: { readonly redis: RedisClient; readonly job
     jobs: deps.jobs,
     options: {
       shards: options.shards, graceMs: options.graceMs ?? 10_000, archiveAfterMs: options.archiveAfterMs ?? 5000,
-      inboxLimit: options.inboxLimit ?? 1000, keepReservationMs: options.keepReservationMs ?? 7 * 24 * 3_600_000,
+      inboxLimit: options.inboxLimit ?? 1000, keepReservationMs: options.keepReservationMs ?? 7 * 24 * 3_600_000, keepUsageDays: options.keepUsageDays ?? 100,
     },
   };
   const now = async (): Promise<number> => {

@@ -1,3 +1,4 @@
+import { noUsage } from '@treadle/core';
 import { turnJobs } from '@treadle/queue';
 import { startRedis, type RedisServer } from '@treadle/testkit';
 import { Redis } from 'ioredis';
@@ -57,7 +58,9 @@ test('all keys that one script names or touches lie in one slot', async () => {
   await store.activeRuns(1);
   await store.dueForArchive(1, { limit: 10, retry_ms: 0 });
   await store.archived((await store.seal(run_id, 10))!, { keep_events: 0, retention_ms: 10_000 });
-  await store.finished(run_id);
+  const day = new Date().toISOString().slice(0, 10);
+  await store.finished(run_id, { tenant: 'acme', agent: 'a', day, models: { m: noUsage } });
+  expect(await store.usage({ tenant: 'acme', from_day: day, to_day: day })).toHaveLength(2);
   await Promise.all([store.read(run_id), store.events(run_id, 0, 1), store.ledger(run_id), store.moves(run_id)]);
   await store.list({ tenant: 'acme', status: null, agent: null, tag: null, session_id: null, before_id: null, limit: 10 });
   await store.reserveKey({ tenant: 'acme', key: 'k', run_id, body_hash: 'h', not_after_ms: Date.now() + 60_000 });

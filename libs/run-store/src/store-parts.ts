@@ -13,5 +13,6 @@ export interface StoreParts {
     readonly archiveAfterMs: number;
     readonly inboxLimit: number;
     readonly keepReservationMs: number;
+    readonly keepUsageDays: number;
   };
 }

@@ -4,6 +4,7 @@ import type { AppendReply, ClaimReply, ClaimRequest, Commit, CommitReply, TurnSt
 import { appendReplyOf, asReply, byShard, inboxOf, ledgerOf, storedOf, unknownReply, watchReplyOf } from './replies.ts';
 import { commandHeader } from './run-directory.ts';
 import type { StoreParts } from './store-parts.ts';
+import { countedUse } from './usage-sums.ts';
 
 export function createTurnStore(parts: StoreParts): Omit<TurnStore, 'writeBack'> {
   const { run, keys, jobs, options } = parts;
@@ -65,10 +66,10 @@ export function createTurnStore(parts: StoreParts): Omit<TurnStore, 'writeBack'>
         await run('recount', { keys: held.map(({ run_id }) => keys.ctl(run_id)), args: [JSON.stringify(held.map(({ epoch, claim_id }) => ({ epoch, claim_id }))), by] });
       }));
     },
-    finished: async (run_id) => {
+    finished: async (run_id, use) => {
       const shard = shardOf(run_id);
       const spellings = [keys.sessionSpelling(shard), keys.sessionQueueSpelling(shard), keys.ctlSpelling(shard)];
-      await run('finished', { keys: [...keys.run(run_id), ...jobs.keys(shard)], args: [run_id, ...spellings, options.graceMs] });
+      await run('finished', { keys: [...keys.run(run_id), ...jobs.keys(shard)], args: [run_id, ...spellings, options.graceMs, use == null ? '' : countedUse(parts, run_id, use)] });
     },
   };
 }

@@ -2,7 +2,7 @@
  * What each event adds to the metrics. Called once per write, by the process whose commit it was, after the commit: an event
  * read from the log later must not be counted again.
  */
-import { assertNever, type CompactionLevel, type RecoveryAction, type RunEvent, type RunState, type UnusualOutcome, type Usage } from '@treadle/core';
+import { assertNever, asWaste, type CompactionLevel, type RecoveryAction, type RunEvent, type RunState, type UnusualOutcome, type Usage } from '@treadle/core';
 import type { Metrics } from './metrics.ts';
 
 /** What the event itself does not say. All of it comes from the run's pinned spec and state. */
@@ -55,10 +55,10 @@ export function observeEvent(metrics: Metrics, event: RunEvent, context: EventCo
     case 'final_response': case 'history_repaired': case 'run_updated': case 'image_removed': case 'session_history': case 'outcome_resolved':
     case 'approval_requested': case 'approval_resolved': return;
     case 'validation_error': return metrics.validationErrors.inc({ validator: event.validator_name, error_type: metrics.words.known(event.error_type) });
-    case 'max_iterations': return event.usage === undefined ? undefined : observeReply(metrics, event.usage, context);
+    case 'max_iterations': return event.usage === undefined ? undefined : observeReply(metrics, event.usage, byModel(context, event.model));
     case 'compaction':
       metrics.recoveries.inc({ site: event.site, action: compactionActions[event.level] });
-      return event.usage === undefined ? undefined : observeReply(metrics, event.usage, context);
+      return event.usage === undefined ? undefined : observeReply(metrics, event.usage, byModel(context, event.model));
     case 'stop_hook': return event.prompt === '' || event.decision === 'skipped' ? undefined : metrics.recoveries.inc({ site: 'stop_hook', action: 'extra_turn' });
     case 'context_truncated': return metrics.contextTruncated.inc({ model: event.model });
     default: return assertNever(event);
@@ -92,13 +92,18 @@ function observeReply(metrics: Metrics, usage: Usage, { chain, model }: EventCon
   observeUsage(metrics, usage, name);
 }
 
+/** A summary may have been made by another model than the one which the turns go to; older events do not say. */
+function byModel(context: EventContext, model: string | undefined): EventContext {
+  return model === undefined ? context : { ...context, model };
+}
+
 function observeError(metrics: Metrics, event: EventOf<'error'>, { chain }: EventContext): void {
   const { error_type, model, site, action, from_model, to_model } = event;
   // What was aborted was counted when it was.
   if (error_type !== 'aborted') metrics.modelRequests.inc({ chain, model, outcome: 'failed', error_type });
   if (site !== null) metrics.recoveries.inc({ site, action });
   if (from_model !== undefined && to_model !== undefined) metrics.modelFallbacks.inc({ chain, from_model, to_model, error_type });
-  if (event.usage !== undefined) observeUsage(metrics, event.usage, model);
+  if (event.usage !== undefined) observeUsage(metrics, asWaste(event.usage), model);
 }
 
 function observeUsage(metrics: Metrics, usage: Usage, model: string): void {

@@ -30,6 +30,7 @@ export const runSchema = z.strictObject({
   tool_calls: count,
   usage: z.strictObject({
     input_tokens: count, output_tokens: count, cached_tokens: count, wasted_tokens: count, cost_usd: z.number().min(0),
+    wasted_cost_usd: z.number().min(0).optional().describe('Part of cost_usd; absent where nothing was wasted.'),
   }),
   model: z.string().nullable(),
   recoveries: z.record(z.string(), count),

@@ -88,7 +88,7 @@ describe('the OpenAPI file', () => {
     expect(Object.keys(paths).sort()).toEqual(['/healthz', '/readyz', '/v1/agents', '/v1/breakers', '/v1/breakers/{id}', '/v1/chains', '/v1/chains/{name}/canary', '/v1/models', '/v1/runs', '/v1/runs/{run_id}',
       '/v1/runs/{run_id}/approvals/{tool_use_id}', '/v1/runs/{run_id}/cancel', '/v1/runs/{run_id}/events', '/v1/runs/{run_id}/fork', '/v1/runs/{run_id}/ledger', '/v1/runs/{run_id}/ledger/{tool_use_id}', '/v1/runs/{run_id}/messages', '/v1/runs/{run_id}/pause',
       '/v1/runs/{run_id}/replay', '/v1/runs/{run_id}/resume', '/v1/runs/{run_id}/steer', '/v1/runs/{run_id}/tree', '/v1/runs/{run_id}/wait',
-      '/v1/sessions', '/v1/sessions/{session_id}', '/v1/sessions/{session_id}/events', '/v1/workers']);
+      '/v1/sessions', '/v1/sessions/{session_id}', '/v1/sessions/{session_id}/events', '/v1/usage', '/v1/workers']);
     for (const [path, methods] of Object.entries(paths).filter(([each]) => each.startsWith('/v1'))) {
       for (const operation of Object.values(methods)) {
         const statuses = Object.keys(operation.responses);

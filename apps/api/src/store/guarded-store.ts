@@ -47,6 +47,7 @@ export function guardedStore(store: RunDirectory, options: GuardOptions): RunDir
     reserveKey: (key) => bounded(() => store.reserveKey(key)),
     remove: (run) => bounded(() => store.remove(run)),
     removed: (run_id) => bounded(() => store.removed(run_id)),
+    usage: (query) => bounded(() => store.usage(query)),
     now: () => bounded(() => store.now()),
   };
 }

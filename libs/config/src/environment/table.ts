@@ -54,6 +54,7 @@ export const environmentTable = {
   poisonLimit: required('TREADLE_POISON_LIMIT', 3, { meaning: 'deliveries of a run in a row that may kill their worker before the run ends as poisoned', parse: wholeNumber(1, 1000) }),
   drainTimeoutMs: required('TREADLE_DRAIN_TIMEOUT_MS', 25_000, { meaning: 'how long a stopping worker lets its turns finish', parse: wholeNumber(0, 3_600_000) }),
   retentionHours: required('TREADLE_RETENTION_H', 24, { meaning: 'hours an ended run stays in Redis, from when the archive has all of it', parse: decimal(0, 87_600) }),
+  usageDays: required('TREADLE_USAGE_DAYS', 100, { meaning: 'days that Redis keeps what runs have used, for GET /v1/usage', parse: wholeNumber(1, 3660) }),
   archiveBacklog: required('TREADLE_ARCHIVE_BACKLOG', 1_000_000, { meaning: 'events that may wait for the archive; above that no new runs are taken (503). 0 = no bound but Redis\' memory', parse: wholeNumber(0, 1_000_000_000_000) }),
   auth: required('TREADLE_AUTH', 'off', { meaning: 'keys: API keys are asked for; off is allowed on loopback alone', parse: oneOf('off', 'keys') }),
   adminKey: secret('TREADLE_ADMIN_KEY', { meaning: 'API key of tenant default, scope admin', parse: tokenForm }),

@@ -15,7 +15,7 @@ const httpUrl = z.string().refine((text) => URL.canParse(text) && /^https?:$/.te
 
 const rate = z.int().min(1).max(1_000_000_000).nullable().default(null);
 
-const perMtok = z.number().min(0).max(1_000_000).default(0);
+const perMtok = z.number().min(0).max(1_000_000);
 
 export const modelSchema = z.strictObject({
   provider,
@@ -34,8 +34,8 @@ export const modelSchema = z.strictObject({
   credential_strategy: z.enum(['fill_first', 'round_robin'], 'expected fill_first or round_robin').default('fill_first'),
   /** Of each credential, for all workers together; null = no bound. */
   rates: z.strictObject({ requests_per_minute: rate, tokens_per_minute: rate, in_flight: rate }).prefault({}),
-  /** US dollars per million tokens. */
-  price: z.strictObject({ input_per_mtok: perMtok, output_per_mtok: perMtok }).prefault({}),
+  /** US dollars per million tokens; input from the provider's cache costs what other input does where nothing else is said. */
+  price: z.strictObject({ input_per_mtok: perMtok.default(0), output_per_mtok: perMtok.default(0), cached_input_per_mtok: perMtok.nullish() }).prefault({}),
   first_token_timeout_ms: timeoutMs.default(60_000),
   idle_timeout_ms: timeoutMs.default(30_000),
 }).transform((model) => ({ ...model, base_url: model.base_url ?? defaultBaseUrls[model.provider] }));

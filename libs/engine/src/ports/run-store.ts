@@ -22,11 +22,14 @@
  * S11 A run with a parent is created only while the parent's claim holds and no cancel of it has been accepted.
  * S12 A store that was started again, or has taken another's place, may lack the last writes. Every claim says so, under an epoch that none which may be lost
  *     has had, until one has committed, or written back, under the name of the new store.
+ * S13 What a run has used is counted once, by the first `finished` that says it and finds the run there and ended. What the store loses of its writes, it loses
+ *     of both: the sums, and that the run was counted.
  *
  * A call that throws `StoreAway` has an unknown outcome: it may have happened. Claimants then abandon the delivery; the next claim finds out.
  */
 import type { Command, LedgerEntry, RunStatus, StateChanges } from '@treadle/core';
 import type { StoreUpkeep, WriteBack } from './store-upkeep.ts';
+import type { RunUse, UsageQuery, UsageRow } from './usage-sums.ts';
 
 /** The store could not be reached, or could not take a write: what was asked may or may not have happened. */
 export class StoreAway extends Error {
@@ -282,8 +285,8 @@ export interface TurnStore {
   recount(claims: readonly Claim[], by: 1 | -1): Promise<void>;
   /** Ends the claim. Commands that are not applied stay; S4 does not hold. Sent again: `fenced`. */
   writeBack(back: WriteBack): Promise<'written' | 'fenced'>;
-  /** The last duty of an ended run: its session goes on to the next run, and it is taken out of `held`. Idempotent. */
-  finished(run_id: string): Promise<void>;
+  /** The last duty of an ended run: what it has used is counted (S13), its session goes on to the next run, and it is taken out of `held`. Idempotent. */
+  finished(run_id: string, use?: RunUse | null): Promise<void>;
 }
 
 /** Commands and reads, for the API. */
@@ -313,6 +316,8 @@ export interface RunDirectory {
   remove(run: RemoveRun): Promise<RemoveReply>;
   /** Null unless the run was deleted; kept as long as an idempotency key can name the run. */
   removed(run_id: string): Promise<{ readonly tenant: string; readonly deleted_at_ms: number } | null>;
+  /** What a tenant's ended runs have used; an agent and a model may have several rows of a day. */
+  usage(query: UsageQuery): Promise<readonly UsageRow[]>;
   /** The store's clock, epoch milliseconds. */
   now(): Promise<number>;
 }

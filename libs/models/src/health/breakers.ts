@@ -78,16 +78,15 @@ export class Breakers {
     }
   }
 
-  /** A probe went through. Before it is let go: the fleet closes for whoever holds it. */
-  probed(probes: readonly Probe[], outcome: 'ok' | 'failed'): void {
-    for (const { breaker: { id, target, error_type }, token } of probes) {
-      if (outcome === 'failed') this.#openNow(target, error_type);
-      else if (this.#open.get(id)?.forced === false) {
-        this.#close(id);
-        this.#deps.onTransition({ target, error_type }, 'closed');
-        this.#tell(this.#deps.fleet?.close(id, token));
-      }
-    }
+  /** A probe went through. Only when this has settled may it be let go: the fleet closes for whoever holds it. Never rejects. */
+  async probed(probes: readonly Probe[], outcome: 'ok' | 'failed'): Promise<void> {
+    await Promise.all(probes.map(({ breaker: { id, target, error_type }, token }) => {
+      if (outcome === 'failed') return this.#openNow(target, error_type);
+      if (this.#open.get(id)?.forced !== false) return undefined;
+      this.#close(id);
+      this.#deps.onTransition({ target, error_type }, 'closed');
+      return this.#deps.fleet?.close(id, token).catch(() => undefined);
+    }));
   }
 
   /** What the fleet has not heard of; it has from now on. */
@@ -110,7 +109,7 @@ export class Breakers {
       for (const [type, count] of Object.entries(failed)) this.#feed(target, type as ErrorType, count);
       this.#feedOk(target, ok);
     }
-    for (const id of this.#untold) this.#tellOpen(id);
+    for (const id of this.#untold) void this.#tellOpen(id);
   }
 
   close(): void {
@@ -150,12 +149,13 @@ export class Breakers {
     const meter = new CircuitBreaker<[boolean], void>((ok) => (ok ? Promise.resolve() : Promise.reject(counted)), {
       timeout: false, rollingCountTimeout: windowMs, rollingCountBuckets: 10, volumeThreshold: volume, errorThresholdPercentage: percent, resetTimeout: neverMs, rollingPercentilesEnabled: false,
     });
-    meter.on('open', () => { this.#openNow(target, type); });
+    meter.on('open', () => { void this.#openNow(target, type); });
     this.#meters.set(id, meter);
     return meter;
   }
 
-  #openNow(target: string, error_type: ErrorType): void {
+  /** Open from now on; settles when the fleet has been told, or could not be. */
+  async #openNow(target: string, error_type: ErrorType): Promise<void> {
     const id = breakerId(target, error_type);
     const before = this.#open.get(id);
     if (before?.forced === true) return;
@@ -166,23 +166,19 @@ export class Breakers {
     this.#untold.add(id);
     this.#dropMeter(id);
     this.#deps.onTransition(breaker, 'open');
-    this.#tellOpen(id);
+    await this.#tellOpen(id);
   }
 
   #openMs(openings: number): number {
     return this.#options.openMs * Math.min(2 ** (openings - 1), longestTimes);
   }
 
-  #tellOpen(id: string): void {
+  /** What the fleet does not hear it is told again with the next exchange. */
+  async #tellOpen(id: string): Promise<void> {
     const breaker = this.#open.get(id);
     if (breaker === undefined) return void this.#untold.delete(id);
     const for_ms = Math.max(0, breaker.probe_at_ms - this.#deps.nowMs());
-    this.#tell(this.#deps.fleet?.open({ target: breaker.target, error_type: breaker.error_type, for_ms, forced: false }));
-  }
-
-  /** Its time comes again with the next exchange. */
-  #tell(told: Promise<unknown> | undefined): void {
-    told?.catch(() => undefined);
+    await this.#deps.fleet?.open({ target: breaker.target, error_type: breaker.error_type, for_ms, forced: false }).catch(() => undefined);
   }
 
   #close(id: string): void {

@@ -1,6 +1,7 @@
 /** What one process makes of its calls' outcomes, alone. What a fleet makes of them is tested with the fleet. */
 import type { ErrorType, ModelFailure } from '@treadle/core';
-import type { ModelOutcome } from '@treadle/engine';
+import type { ModelFleet, ModelOutcome } from '@treadle/engine';
+import { createMemoryFleet } from '@treadle/testkit';
 import { describe, expect, test } from 'vitest';
 import { ModelHealth, type HeldPermit, type ModelHealthOptions, type Reached } from './model-health.ts';
 import { meteredBy } from './targets.ts';
@@ -30,6 +31,33 @@ function world(models: readonly Reached[], over: Partial<ModelHealthOptions> = {
   };
   return { health, moves, ask, call, pass: (ms: number) => { now += ms; }, names: async () => { const { unavailable, permit } = await ask(); permit?.release(); return { away: unavailable.map(({ model: name, why, wait }) => [name, why, wait?.wait_ms ?? null]), asked: permit?.model ?? null }; } };
 }
+
+describe('a probe', () => {
+  test.each([['that went well', replied, 'close'], ['that failed', failed('server_error'), 'open']] as const)('%s is let go only when the fleet has been told: it closes for whoever holds it', async (_name, outcome, telling) => {
+    const memory = createMemoryFleet();
+    const fleet = memory.join();
+    const told = Promise.withResolvers<void>();
+    const heard: string[] = [];
+    let slow = false;
+    const late: ModelFleet = {
+      ...fleet, dropProbe: (id, token) => { heard.push('dropped'); return fleet.dropProbe(id, token); },
+      close: async (id, token) => { if (slow) await told.promise; heard.push('close'); return fleet.close(id, token); },
+      open: async (breaker) => { if (slow) await told.promise; heard.push('open'); return fleet.open(breaker); },
+    };
+    const { call, ask, moves } = world([model('a')], { fleet: late, nowMs: () => memory.now() });
+    for (let n = 0; n < 4; n++) await call(failed('server_error'));
+    memory.passTime(1001);
+    const permit = (await ask()).permit as HeldPermit;
+    expect(moves).toEqual(['model:a:server_error open', 'model:a:server_error half_open']);
+    heard.length = 0;
+    slow = true;
+    permit.settle(outcome);
+    await new Promise((resolve) => { setImmediate(resolve); });
+    expect(heard).toEqual([]);
+    told.resolve();
+    await expect.poll(() => heard).toEqual([telling, 'dropped']);
+  });
+});
 
 describe('a breaker', () => {
   test('opens when its share of the outcomes is reached, and not below its volume', async () => {

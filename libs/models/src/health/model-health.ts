@@ -59,6 +59,10 @@ export class ModelHealth {
   readonly #models: ReadonlyMap<string, Known>;
   readonly #breakers: Breakers;
   readonly #benches = new Map<string, Bench>();
+  /** Benches that the fleet knew of; one of them that it knows no more was taken back by somebody. */
+  #told: ReadonlySet<string> = new Set();
+  /** By breaker: the token of the probe that is under way here. */
+  readonly #probing = new Map<string, string>();
   #exchanging: Promise<void> | null = null;
 
   constructor(options: ModelHealthOptions) {
@@ -122,9 +126,6 @@ export class ModelHealth {
     this.#told = known;
   }
 
-  /** Benches that the fleet knew of; one of them that it knows no more was taken back by somebody. */
-  #told: ReadonlySet<string> = new Set();
-
   #benched(target: string): Bench | null {
     const bench = this.#benches.get(target);
     return bench !== undefined && bench.until_ms > this.#options.nowMs() ? bench : null;
@@ -172,8 +173,6 @@ export class ModelHealth {
     return taken;
   }
 
-  readonly #probing = new Map<string, string>();
-
   #dropProbe({ breaker, token }: Probe): void {
     if (this.#probing.get(breaker.id) === token) this.#probing.delete(breaker.id);
     this.#options.fleet?.dropProbe(breaker.id, token).catch(() => undefined);
@@ -211,32 +210,34 @@ export class ModelHealth {
     }, leaseMs / 3);
     renewing?.unref();
     let open = true;
-    const end = (used: number): void => {
+    const end = (used: number, told: Promise<void>): void => {
       open = false;
       clearInterval(renewing);
-      for (const probe of probes) this.#dropProbe(probe);
+      void told.then(() => { for (const probe of probes) this.#dropProbe(probe); });
       if (id !== null) fleet?.settle(credential.target, id, used).catch(() => undefined);
     };
     return {
       model: name, credential,
-      release: () => { if (open) end(0); },
+      release: () => { if (open) end(0, Promise.resolve()); },
       settle: (outcome) => {
         if (!open) return;
-        if (model !== undefined) this.#charge(model, credential, { outcome, probes });
-        end(tokensOf(outcome));
+        end(tokensOf(outcome), model === undefined ? Promise.resolve() : this.#charge(model, credential, { outcome, probes }));
       },
     };
   }
 
-  #charge(model: Known, credential: Credential, { outcome, probes }: { readonly outcome: ModelOutcome; readonly probes: readonly Probe[] }): void {
+  /** Settles when the fleet has been told what came of the probes. */
+  #charge(model: Known, credential: Credential, { outcome, probes }: { readonly outcome: ModelOutcome; readonly probes: readonly Probe[] }): Promise<void> {
     const came = healthOf(outcome);
+    let told = Promise.resolve();
     if (came !== null) this.#breakers.record(model.targets, came);
     if (came === 'ok') {
       for (const target of [credential.target, model.targets.model]) this.#unbench(target);
-      this.#breakers.probed(probes, 'ok');
-    } else if (came !== null) this.#breakers.probed(probes, 'failed');
+      told = this.#breakers.probed(probes, 'ok');
+    } else if (came !== null) told = this.#breakers.probed(probes, 'failed');
     if (outcome.type === 'failed') this.#bench(model, credential, outcome.failure);
     if (outcome.type === 'failed' || probes.length > 0) void this.exchange();
+    return told;
   }
 
   #bench(model: Known, credential: Credential, failure: ModelFailure): void {

@@ -46,8 +46,10 @@ export function readCall(raw: { readonly id: unknown; readonly name: unknown; re
   return { provider_id: typeof raw.id === 'string' && raw.id !== '' ? raw.id.toWellFormed() : null, name, ...readArguments(raw.args, tool) };
 }
 
+/** `input`: the whole prompt, what came from a cache included. */
 export function usageOf(counts: { readonly input: unknown; readonly output: unknown; readonly cached?: unknown }): Usage {
-  return { ...noUsage, input_tokens: count(counts.input), output_tokens: count(counts.output), cached_tokens: count(counts.cached) };
+  const input_tokens = count(counts.input);
+  return { ...noUsage, input_tokens, output_tokens: count(counts.output), cached_tokens: Math.min(input_tokens, count(counts.cached)) };
 }
 
 export function count(value: unknown): number {

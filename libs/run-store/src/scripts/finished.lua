@@ -1,14 +1,21 @@
--- The duties of an ended run are done: its session goes on to the next run, and nobody looks for its finish job any more.
+-- The duties of an ended run are done: what it has used is counted, once; its session goes on to the next run, and nobody looks for its
+-- finish job any more.
 -- KEYS  shard (6), run (7), queue
--- ARGV  1: run id; 2, 3, 4: how the keys of a session, of its queue and of a run's ctl are spelt; 5: grace in ms
+-- ARGV  1: run id; 2, 3, 4: how the keys of a session, of its queue and of a run's ctl are spelt; 5: grace in ms;
+--       6: what the run has used (includes/count-use.lua), empty where nothing is known
 -- Reply finished | not_ended
 -- include: ctl
 -- include: queue
 -- include: shard-keys
 -- include: run-keys
 -- include: named-key
+-- include: count-use
 local ctl = read_ctl(run.ctl)
 if ctl and not has_ended(ctl) then return { 'not_ended' } end
+if ctl and ctl.counted ~= '1' and ARGV[6] ~= '' then
+  count_use(cjson.decode(ARGV[6]))
+  redis.call('HSET', run.ctl, 'counted', 1)
+end
 
 -- The next run that has not been ended while it waited; false where there is none.
 local function next_of(queue)

@@ -41,9 +41,9 @@ function workersStore(store: RunStore, armed: Armed): RunStore {
       }
       return reply;
     },
-    finished: async (run_id) => {
+    finished: async (run_id, use) => {
       armed.at('P20a', run_id);
-      await store.finished(run_id);
+      await store.finished(run_id, use);
       armed.at('P20b', run_id);
     },
     archived: async (range, options) => {

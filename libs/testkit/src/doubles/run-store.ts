@@ -14,6 +14,7 @@ import { archivingOf } from './archiving.ts';
 import type { Data, MemoryRunStore, Protections, Run } from './records.ts';
 import { movesOf, restoredRecord, writtenBack } from './restored.ts';
 import { pageOfSessions, readSession, type Session } from './sessions.ts';
+import { usedOf } from './used.ts';
 
 const inboxLimit = 1000;
 const graceMs = 10_000;
@@ -22,7 +23,7 @@ const archiveEveryMs = 5000;
 export type { MemoryJob, MemoryRunStore, Protections } from './records.ts';
 
 export function createMemoryRunStore(): MemoryRunStore {
-  let data: Data = { deleted: {}, sessions: {}, runs: {}, jobs: [], keys: {}, feed: 0 };
+  let data: Data = { deleted: {}, sessions: {}, runs: {}, jobs: [], keys: {}, feed: 0, used: {} };
   const history: string[] = [];
   let clockMs = 1_700_000_000_000;
   let store = 'store-1';
@@ -341,12 +342,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     }),
     recount: (claims, by) => step(() => { for (const held of claims) recount(held, by); }),
     writeBack: (back) => step(() => writeBack(back)),
-    finished: (run_id) => step(() => {
-      const record = run(run_id);
-      if (record === undefined || !isEnded(record.status)) return;
-      release(run_id, record);
-      record.held_ms = null;
-    }),
+    ...usedOf({ step, data: () => data, release }),
     create: (request) => step(() => create(request)),
     command: (sent) => step(() => command(sent)),
     read: (run_id, without) => step((): RunSnapshot | null => {

@@ -45,6 +45,17 @@ describe('chunks', () => {
     expect(await chunks(delta({ content: 'ok' }, 'stop'), frame({ choices: [], usage: { prompt_tokens: 40, completion_tokens: 9, prompt_cache_hit_tokens: 30 } }))).toMatchObject({ reply: { usage } });
   });
 
+  it('count thinking as output, whether it is among the reply\'s tokens or beside them', async () => {
+    const thought = (completion_tokens: number, total_tokens: number) => chunks(delta({ content: 'ok' }, 'stop'), frame({
+      choices: [], usage: { prompt_tokens: 32, completion_tokens, total_tokens, completion_tokens_details: { reasoning_tokens: 94 } } }));
+    expect(await thought(103, 135)).toMatchObject({ reply: { usage: { input_tokens: 32, output_tokens: 103 } } });
+    expect(await thought(9, 135)).toMatchObject({ reply: { usage: { input_tokens: 32, output_tokens: 103 } } });
+  });
+
+  it('count no more tokens of a cache than the prompt has', async () => {
+    expect(await chunks(delta({ content: 'ok' }, 'stop'), frame({ choices: [], usage: { prompt_tokens: 40, completion_tokens: 9, prompt_cache_hit_tokens: 99 } }))).toMatchObject({ reply: { usage: { input_tokens: 40, cached_tokens: 40 } } });
+  });
+
   it('C19: may say twice, or as empty text, how the reply ends', async () => {
     expect(await chunks(delta({ content: 'o' }, ''), delta({ content: 'k' }), delta({}, 'stop'), delta({}, 'stop'))).toMatchObject({ reply: { text: 'ok', finish_raw: 'stop' } });
   });

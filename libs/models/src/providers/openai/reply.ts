@@ -8,7 +8,7 @@ import type { ModelRequest, Usage } from '@treadle/core';
 import { StreamedError } from '../../http/stream-fault.ts';
 import type { EventCollector } from '../../http/streamed-call.ts';
 import type { ProviderOutcome } from '../../provider.ts';
-import { asObject, failedReply, judged, readCall, usageOf } from '../../reply/judge.ts';
+import { asObject, count, failedReply, judged, readCall, usageOf } from '../../reply/judge.ts';
 import { createTextAssembler } from '../../reply/text-assembler.ts';
 import { createCallFragments } from './call-fragments.ts';
 
@@ -108,6 +108,13 @@ function partsOf(content: unknown): TextPart[] {
 /** Cached tokens are among the prompt's; DeepSeek counts them under a name of its own. */
 function readUsage(raw: unknown): Usage | null {
   if (raw === null || typeof raw !== 'object') return null;
-  const { prompt_tokens, completion_tokens, prompt_tokens_details, prompt_cache_hit_tokens } = raw as Fields;
-  return usageOf({ input: prompt_tokens, output: completion_tokens, cached: asObject(prompt_tokens_details)['cached_tokens'] ?? prompt_cache_hit_tokens });
+  const { prompt_tokens, prompt_tokens_details, prompt_cache_hit_tokens } = raw as Fields;
+  return usageOf({ input: prompt_tokens, output: outputOf(raw as Fields), cached: asObject(prompt_tokens_details)['cached_tokens'] ?? prompt_cache_hit_tokens });
+}
+
+/** Thinking is among the reply's tokens; at xAI it stands beside them, as the total tells. */
+function outputOf({ prompt_tokens, completion_tokens, total_tokens, completion_tokens_details }: Fields): number {
+  const said = count(completion_tokens);
+  const thought = count(asObject(completion_tokens_details)['reasoning_tokens']);
+  return count(prompt_tokens) + said + thought <= count(total_tokens) ? said + thought : said;
 }

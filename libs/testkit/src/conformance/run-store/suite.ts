@@ -1,5 +1,5 @@
 /**
- * The run store's conformance suite: S1 to S12 of the port, for the double and for Redis alike (S9, durability, is the real
+ * The run store's conformance suite: S1 to S13 of the port, for the double and for Redis alike (S9, durability, is the real
  * store's own to test). Every promise of the port is a test here; a store that passes can stand in for another.
  */
 import { beforeEach, describe } from 'vitest';
@@ -18,6 +18,7 @@ import { readTests } from './reading.ts';
 import { removalTests } from './removing.ts';
 import { sessionTests } from './sessions.ts';
 import { treeTests } from './trees.ts';
+import { usageTests } from './usage.ts';
 
 /** Registers the suite with vitest. `factory` makes an empty store for each test. */
 export function runStoreConformance(name: string, factory: () => RunStoreUnderTest | Promise<RunStoreUnderTest>): void {
@@ -39,5 +40,6 @@ export function runStoreConformance(name: string, factory: () => RunStoreUnderTe
     describe('reads', () => { readTests(current); });
     describe('sessions', () => { sessionTests(current); });
     describe('trees', () => { treeTests(current); });
+    describe('usage', () => { usageTests(current); });
   });
 }
