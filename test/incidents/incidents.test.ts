@@ -13,8 +13,7 @@ interface Panel { readonly title?: string; readonly targets?: readonly { readonl
 function queryOf({ dashboard, title, query = 0 }: Sign): string {
   const { panels } = JSON.parse(readFileSync(join(root, `deploy/grafana/dashboards/${dashboard}.json`), 'utf8')) as { panels: readonly Panel[] };
   const found = panels.flatMap((panel) => [panel, ...panel.panels ?? []]).filter((panel) => panel.title === title);
-  // One title may stand for a count and a duration: the last is the one of durations.
-  const expr = found.at(-1)?.targets?.[query]?.expr;
+  const expr = found[0]?.targets?.[query]?.expr;
   if (expr === undefined) throw new Error(`${dashboard} has no panel ${title}`);
   return expr.replaceAll('$__rate_interval', '8s').replaceAll(/"\$\w+"/g, '".*"');
 }

@@ -49,7 +49,7 @@ export const incidents: Readonly<Record<string, Incident>> = {
     title: 'A tool does not answer',
     begin: (system) => { system.hanging = true; },
     signs: [
-      { dashboard: 'tools', title: 'By tool', labels: { tool: 'test/slow_lookup' }, rises: 5, least: 2 },
+      { dashboard: 'tools', title: 'Duration by tool', labels: { tool: 'test/slow_lookup' }, rises: 5, least: 2 },
       { dashboard: 'tools', title: 'Errors by tool', labels: { tool: 'test/slow_lookup' }, rises: Infinity },
       { dashboard: 'fleet', title: 'Duration of turns', query: 1, rises: 3 },
     ],

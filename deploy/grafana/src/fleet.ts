@@ -19,15 +19,15 @@ export const fleetDashboard = () => dashboard({
       series({ title: 'Ended, by stop reason', description: 'What ended runs; everything but `answered` is worth knowing.', unit: 'ops', stacked: true, queries: [[rate('treadle_runs_ended_total', { by: ['status', 'stop_reason'], where: agent }), '{{status}}: {{stop_reason}}']] }),
     ] },
     { title: 'Turns', panels: [
-      series({ title: 'Turns', description: 'Deliveries of turns, by how they came out.', unit: 'ops', stacked: true, queries: [[rate('treadle_turns_total', { by: ['outcome'], where: agent }), '{{outcome}}']] }),
-      latency({ title: 'Duration of turns', description: 'Model and tools included.' }, 'treadle_turn_duration_seconds', { where: agent }),
+      series({ title: 'Turns', description: 'Deliveries of turns, by how they came out; a turn whose request failed has ended, too.', unit: 'ops', stacked: true, queries: [[rate('treadle_turns_total', { by: ['outcome'], where: agent }), '{{outcome}}']] }),
+      latency({ title: 'Duration of turns', description: 'Model and tools included; with a model that refuses at once they are short.' }, 'treadle_turn_duration_seconds', { where: agent }),
       latency({ title: 'Overhead of turns', description: 'Everything but model and tools.', thresholds: [0.25, 1] }, 'treadle_turn_overhead_seconds'),
       series({ title: 'Redelivered', description: 'Turns begun again because a worker died, stood still or was stopped.', unit: 'ops', queries: [[rate('treadle_turns_redelivered_total'), 'redelivered']] }),
       series({ title: 'Fenced', description: 'Writes refused because a newer claim exists. A few go with deaths of workers; many mean leases too short for the machines.', unit: 'ops', queries: [[rate('treadle_commits_fenced_total'), 'fenced']] }),
     ] },
     { title: 'Queues', panels: [
       latency({ title: 'Wait in the queue', description: 'From when a job may run to its claim.', thresholds: [5, 60] }, 'treadle_queue_wait_seconds'),
-      series({ title: 'Jobs by state', description: 'Jobs that wait and that workers have in hand; runs that wait for a time.', unit: 'short', queries: [[fleet('treadle_queue_depth', { by: ['queue', 'state'] }), '{{queue}} {{state}}']] }),
+      series({ title: 'Jobs by state', description: 'Jobs that wait for a worker, that workers have in hand (active), and runs that wait for a time, such as a provider\'s (delayed).', unit: 'short', queries: [[fleet('treadle_queue_depth', { by: ['queue', 'state'] }), '{{queue}} {{state}}']] }),
       series({ title: 'Longest wait', description: 'Of the jobs that wait now.', unit: 's', thresholds: [30, 300], queries: [[fleet('treadle_queue_oldest_wait_seconds', { by: ['queue'] }), '{{queue}}']] }),
       series({ title: 'Time to drain', description: 'At the pace of the last minute, if nothing came. No line: nothing is taken at all.', unit: 's', thresholds: [300, 1800], queries: [[fleet('treadle_queue_drain_seconds', { by: ['queue'] }), '{{queue}}']] }),
     ] },

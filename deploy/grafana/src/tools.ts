@@ -19,8 +19,8 @@ export const toolsDashboard = () => dashboard({
       series({ title: 'Errors by tool', description: 'Calls that came to an error.', unit: 'ops', queries: [[rate('treadle_tool_calls_total', { by: ['tool'], where: [...tool, 'outcome="error"'] }), '{{tool}}']] }),
     ] },
     { title: 'Duration', panels: [
-      latency({ title: 'All that are chosen', description: 'From begin to result.', width: 12 }, 'treadle_tool_duration_seconds', { where: tool }),
-      latency({ title: 'By tool', description: 'From begin to result.', width: 12 }, 'treadle_tool_duration_seconds', { by: ['tool'], where: tool }),
+      latency({ title: 'Duration of all that are chosen', description: 'From begin to result.', width: 12 }, 'treadle_tool_duration_seconds', { where: tool }),
+      latency({ title: 'Duration by tool', description: 'From begin to result.', width: 12 }, 'treadle_tool_duration_seconds', { by: ['tool'], where: tool }),
     ] },
     { title: 'After crashes', panels: [
       series({ title: 'Reused', description: 'Results that an earlier delivery had recorded, and which were not run again.', unit: 'ops', width: 12, queries: [[rate('treadle_tool_deduplicated_total', { by: ['tool'], where: tool }), '{{tool}}']] }),
