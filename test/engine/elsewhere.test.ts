@@ -1,7 +1,7 @@
 /** Workers of two versions: a run that another worker has more for is put off, without an event and without blame; one that nobody has more for goes on. */
-import { defaultLimits, idIn, noJudgement, noUsage, type ModelReply, type RunEvent } from '@treadle/core';
+import { defaultLimits, idIn, noJudgement, noUsage, type Command, type ModelReply, type PendingCall, type RunEvent } from '@treadle/core';
 import { createRun, executeTurn, HeldRuns, noIncrements, WarmRuns, type ClaimReply, type TurnDeps } from '@treadle/engine';
-import { alwaysThere, createMemoryRunStore, testSpec } from '@treadle/testkit';
+import { alwaysThere, createMemoryRunStore, testSpec, testTool } from '@treadle/testkit';
 import { expect, test } from 'vitest';
 
 const clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => performance.now() };
@@ -24,15 +24,16 @@ async function world(over: Partial<TurnDeps> = {}) {
     ...over,
   };
   const log = async (): Promise<RunEvent[]> => (await store.events(run_id, 0, 1000))!.events.map((text) => JSON.parse(text) as RunEvent);
-  /** Delivers the run's job if there is one, after all waits have ended. */
-  async function deliver(): Promise<void> {
-    store.passTime(1000);
+  /** Delivers the run's job if there is one, after so much of its wait. */
+  async function deliver(waited_ms = 1000): Promise<void> {
+    store.passTime(waited_ms);
     await store.pump(0, { limit: 10, grace_ms: 1e9 });
     const job = store.jobs().find((each) => each.type === 'turn')!;
     await executeTurn(deps, job, new AbortController().signal);
     store.removeJob(job);
   }
-  return { store, deps, deliver, log, asked, deliveries };
+  const send = async (command: Command) => (await store.command({ run_id, command_id: crypto.randomUUID(), command, not_after_ms: Number.MAX_SAFE_INTEGER })).type;
+  return { store, deps, deliver, send, log, asked, deliveries };
 }
 
 test('a run waits, with its commands, for the worker that has what it needs', async () => {
@@ -72,4 +73,67 @@ test('a run that a newer version has written is left alone until one comes that 
   newer = false;
   await w.deliver();
   expect((await w.log()).at(-1)).toMatchObject({ type: 'run_end', status: 'completed' });
+});
+
+test('a command that comes while it waits for that worker wakes it early, and is no reason to go on without what it needs', async () => {
+  let lacks = true;
+  const w = await world({ elsewhere: () => (lacks ? ['tool "old"'] : null) });
+  await w.deliver();
+  for (const text of ['one', 'two']) {
+    expect(await w.send({ type: 'steer', text })).toBe('accepted');
+    await w.deliver(0);
+  }
+  expect([w.asked, (await w.log()).map(({ type }) => type)]).toEqual([[], ['run_created', 'user_message']]);
+  lacks = false;
+  await w.deliver();
+  expect(w.asked).toEqual([expect.stringMatching(/one.*two/)]);
+});
+
+test('a command that comes between the claim and the write by which it is put off costs neither the command nor the job', async () => {
+  const w = await world({ elsewhere: () => ['tool "old"'] });
+  const commit = w.deps.store.commit;
+  let between: Command | null = { type: 'steer', text: 'Be quick.' };
+  Object.assign(w.deps.store, { commit: async (request: Parameters<typeof commit>[0]) => {
+    const command = between;
+    between = null;
+    if (command !== null) await w.send(command);
+    return commit(request);
+  } });
+  await w.deliver();
+  await w.deliver();
+  expect(w.deliveries).toEqual([1, 1]);
+});
+
+test('what needs nothing of what is missing is not put off: a cancel, a pause', async () => {
+  const w = await world({ elsewhere: () => ['tool "old"'] });
+  await w.deliver();
+  await w.send({ type: 'pause' });
+  await w.deliver(0);
+  expect((await w.log()).at(-1)).toMatchObject({ type: 'state_change', new: 'paused', reason: 'requested' });
+  await w.send({ type: 'cancel' });
+  await w.deliver(0);
+  expect((await w.log()).at(-1)).toMatchObject({ type: 'run_end', status: 'cancelled' });
+  expect(w.asked).toEqual([]);
+});
+
+test('a call that was approved before its time is over is carried out by a worker that has its tool', async () => {
+  let lacks = false;
+  const begun: string[] = [];
+  const w = await world({
+    elsewhere: () => (lacks ? ['tool "deploy"'] : null),
+    models: { ...alwaysThere, call: ({ request }) => Promise.resolve({ type: 'replied', reply: request.messages.some(({ role }) => role === 'tool') ? answer : { ...answer, text: '', calls: [{ provider_id: 'd', name: 'deploy', input: {}, problem: null }] } }) },
+    tools: {
+      catalogue: () => Promise.resolve({ tools: [testTool('deploy', { approval: { timeout_s: 3600, on_timeout: 'deny' } })], problems: [] }), check: () => null, asks: () => true,
+      run: ({ tool_use_id }) => { begun.push(`${tool_use_id} ${lacks ? 'without' : 'with'}`); return Promise.resolve({ content: 'done', is_error: false, settled: true }); },
+    },
+  });
+  await w.deliver();
+  const [{ digest } = { digest: '' }] = JSON.parse((await w.store.read(run_id))!.stored.fields['pending'] ?? '[]') as PendingCall[];
+  lacks = true;
+  expect(await w.send({ type: 'approval', tool_use_id: 'd', digest: digest!, decision: 'approve', by: 'ann', reason: null })).toBe('accepted');
+  await w.deliver();
+  expect([begun, (await w.log()).at(-1)]).toEqual([[], expect.objectContaining({ type: 'state_change', new: 'paused' })]);
+  lacks = false;
+  await w.deliver();
+  expect(begun).toEqual(['d with']);
 });

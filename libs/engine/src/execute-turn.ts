@@ -101,19 +101,38 @@ export async function executeTurn(deps: TurnDeps, job: { readonly run_id: string
   }
 }
 
-/**
- * A run that is not for this worker: a newer one has written it, or another has what it needs. It waits for a moment in the store, by the
- * store's clock, and with all its commands: the pump gives it to whoever comes first, and no slot is held.
- */
-async function leftToAnother(deps: TurnDeps, { hold, claimed }: Held): Promise<boolean> {
+/** Before anything is looked at: a run that a newer worker has written, or that lacks something and waits for nothing that would not need it. */
+async function leftToAnother(deps: TurnDeps, held: Held): Promise<boolean> {
+  const { hold, claimed } = held;
   const newer = claimed.stored !== null && isNewer(claimed.stored);
-  // One that a command has woken early has a wait of its own, which another would take the place of.
-  const why = newer ? ['a newer version has written it'] : claimed.wait_ms === 0 && claimed.other_store === null ? deps.elsewhere?.(hold.state) ?? null : null;
-  if (why === null) return false;
+  if (newer) return putOff(deps, hold, ['a newer version has written it']);
+  const decidesFirst = claimed.wait_ms > 0 || hold.commands.some(({ type }) => type === 'cancel' || type === 'pause');
+  const lacking = decidesFirst ? null : lackingHere(deps, held);
+  return lacking !== null && putOff(deps, hold, lacking);
+}
+
+/**
+ * Of one that was woken before its time, or is to stop, it has to be decided first whether anything is to be done now: its own wait is not
+ * to be lost, and to pause or cancel it needs nothing. What woke it is still there when another takes it.
+ */
+function lackingFor(deps: TurnDeps, held: Held, { effect }: Decision): readonly string[] | null {
+  const { hold } = held;
+  if (effect.type === 'end_run' && hold.commands.some(({ type }) => type === 'cancel')) return null;
+  const needed = hold.state.candidate !== null || effect.type === 'call_model' || effect.type === 'settle_tool_calls' || effect.type === 'summarise';
+  return needed ? lackingHere(deps, held) : null;
+}
+
+function lackingHere(deps: TurnDeps, { hold, claimed }: Held): readonly string[] | null {
+  return claimed.other_store === null ? deps.elsewhere?.(hold.state) ?? null : null;
+}
+
+/** The run waits for a moment in the store, by the store's clock, and with all its commands: the pump gives it to whoever comes first, and no slot is held. */
+async function putOff(deps: TurnDeps, hold: RunHold, why: readonly string[]): Promise<true> {
   deps.onNotHere?.(hold.claim.run_id, why);
   // It proves nothing about a run whose workers died.
   hold.tookOver = true;
-  await hold.putOff(Math.round(notHereMs * (1 + deps.random.jitter())), { past_commands: true });
+  // A command that has come meanwhile waits with the others.
+  while (await hold.putOff(Math.round(notHereMs * (1 + deps.random.jitter())), { past_commands: true }) === 'inbox_changed');
   return true;
 }
 
@@ -175,6 +194,8 @@ async function loop(deps: TurnDeps, held: Held, timer: TurnTimer): Promise<TurnO
     if (hold.left !== null) return leave(deps, hold);
     // From here to the write nothing may be awaited: the write says which commands the decision has seen.
     const decision = decide(hold.state, { ...input, commands: hold.commands } as TurnInput);
+    const lacking = input.type === 'turn_claimed' ? lackingFor(deps, held, decision) : null;
+    if (lacking !== null && await putOff(deps, hold, lacking)) return 'done';
     const written = await hold.decided(decision, calls.ledgerFor(decision, input));
     if (written === 'fenced') return 'left';
     if (written === 'inbox_changed') continue;
