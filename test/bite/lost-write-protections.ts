@@ -69,8 +69,14 @@ export const lostWriteProtections: readonly Protection[] = [
   {
     name: 'release-elsewhere',
     without: 'a run is done by a worker that lacks what it needs, although another has it',
-    edits: [{ file: 'libs/engine/src/execute-turn.ts', find: '  if (why === null) return false;\n', replace: '  if (why !== undefined) return false;\n' }],
+    edits: [{ file: 'libs/engine/src/execute-turn.ts', find: '  return claimed.other_store === null ? deps.elsewhere?.(hold.state) ?? null : null;\n', replace: '  return claimed.other_store === null ? null : null;\n' }],
     tests: [{ file: 'test/engine/elsewhere.test.ts', named: 'waits, with its commands, for the worker that has what it needs' }],
+  },
+  {
+    name: 'woken-for-another',
+    without: 'a command that wakes a run early has it begun by a worker that lacks what it needs',
+    edits: [{ file: 'libs/engine/src/execute-turn.ts', find: '    if (lacking !== null && await putOff(deps, hold, lacking)) return \'done\';\n', replace: '' }],
+    tests: [{ file: 'test/engine/elsewhere.test.ts', named: 'is no reason to go on without what it needs' }],
   },
   {
     name: 'deaths-kept',

@@ -78,7 +78,9 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
 function toolNews({ tool_news }: RunState, { done, tools, gone = [], kept = [] }: ToolsChanged): Pick<RunState, 'tool_news'> {
   if (done === 'pinned') return {};
   const missing = [...tool_news?.gone ?? [], ...gone].filter((name) => !tools.some((tool) => tool.name === name));
-  return { tool_news: { changes: (tool_news?.changes ?? 0) + 1, gone: [...new Set(missing)], kept: { ...tool_news?.kept, ...Object.fromEntries(kept.map(({ name, hash }) => [name, hash])) } } };
+  // One that comes back is pinned anew.
+  const still = Object.entries(tool_news?.kept ?? {}).filter(([name]) => !gone.includes(name));
+  return { tool_news: { changes: (tool_news?.changes ?? 0) + 1, gone: [...new Set(missing)], kept: Object.fromEntries([...still, ...kept.map(({ name, hash }) => [name, hash] as const)]) } };
 }
 
 /** What an older version would carry out unasked, it is not to take. */

@@ -33,6 +33,12 @@ test('a call of what is gone is told so, and one of what never was is told that'
   expect(invalid('fresh')).toBeUndefined();
 });
 
+test('what is gone is not remembered as described otherwise: it may come back as anything, and is pinned as that', () => {
+  const kept = lookAhead(between(), decide(between(), claimed(news)).events);
+  const gone = lookAhead(kept, [...answered, { type: 'tools_changed', tools: [tool('fresh')], gone: ['look'], kept: [], problems: [], done: 'changed' }]);
+  expect(gone.tool_news).toEqual({ changes: 2, gone: ['write', 'poll', 'look'], kept: {} });
+});
+
 test('what comes back is there again', () => {
   const gone = lookAhead(between(), decide(between(), claimed(news)).events);
   const back = lookAhead(gone, [...answered, { type: 'tools_changed', tools: [...news.tools, tool('write')], problems: [], done: 'changed' }]);

@@ -37,7 +37,8 @@ export function createToolRunner(sources: ToolSources, options: ToolRunnerOption
     async changes(spec, pinned, kept) {
       const { offers, heard } = await kinds.mcp.heard(spec.tools);
       if (heard.length === 0) return null;
-      const { tools } = buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas });
+      const first = new Set(pinned.map(({ name }) => name));
+      const { tools } = buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas, first });
       return toolChanges({ pinned, offered: tools, heard, kept });
     },
     check: (tool, input) => checkArguments(schemas, tool, input),

@@ -15,14 +15,21 @@ export interface CatalogueRules {
   readonly policies: Readonly<Record<string, ToolPolicySource>>;
   readonly defaultTimeoutMs: number;
   readonly schemas: SchemaStore;
+  /** Names that come before others where there is no room for all. */
+  readonly first?: ReadonlySet<string>;
 }
+
+/** Tools of servers that one run may have: each request to a model carries all of them. */
+const mostServerTools = 256;
+/** Sentences that one catalogue says about what is left out. */
+const mostProblems = 50;
 
 /** In code-unit order of the names. A tool that cannot be used is left out and named in `problems`. */
 export function buildCatalogue(offers: readonly Offer[], rules: CatalogueRules): ToolCatalogue {
-  const problems = offers.flatMap((offer) => [...offer.problems]);
+  const { kept, surplus } = withinRoom(offers.flatMap((offer) => offer.tools).filter(({ name }) => rules.patterns.some((pattern) => matches(pattern, name))), rules);
+  const problems = [...surplus, ...offers.flatMap((offer) => [...offer.problems])];
   const chosen = new Map<string, OfferedTool>();
-  for (const tool of offers.flatMap((offer) => offer.tools)) {
-    if (!rules.patterns.some((pattern) => matches(pattern, tool.name))) continue;
+  for (const tool of kept) {
     const problem = chosen.has(tool.name) ? 'its name is taken already' : schemaProblem(tool, rules.schemas);
     if (problem === null) chosen.set(tool.name, tool);
     else problems.push(`Tool ${tool.name} is left out: ${problem}.`);
@@ -34,7 +41,18 @@ export function buildCatalogue(offers: readonly Offer[], rules: CatalogueRules):
     const tool = chosen.get(name);
     return tool === undefined ? [] : [definition(tool, wire.get(name) ?? name, rules)];
   });
-  return { tools, problems };
+  return { tools, problems: problems.length <= mostProblems ? problems : [...problems.slice(0, mostProblems), `And ${problems.length - mostProblems} more problems like these.`] };
+}
+
+/** What lies beyond is not even looked at: a schema costs time. */
+function withinRoom(tools: readonly OfferedTool[], { first }: CatalogueRules): { readonly kept: readonly OfferedTool[]; readonly surplus: readonly string[] } {
+  const ofServer = ({ name }: OfferedTool): boolean => name.includes('/');
+  const isFirst = ({ name }: OfferedTool): boolean => first?.has(name) === true;
+  const all = tools.filter(ofServer);
+  const inOrder = [...all.filter(isFirst), ...all.filter((tool) => !isFirst(tool))];
+  const left = inOrder.length - mostServerTools;
+  const surplus = left > 0 ? [`${left} tools are left out: a run may have ${mostServerTools} tools of servers. Let the agent's patterns choose fewer.`] : [];
+  return { kept: [...tools.filter((tool) => !ofServer(tool)), ...inOrder.slice(0, mostServerTools)], surplus };
 }
 
 function schemaProblem(tool: OfferedTool, schemas: SchemaStore): string | null {

@@ -117,3 +117,27 @@ describe('the catalogue', () => {
     expect(problems).toEqual(['MCP server files is away', 'No tool is offered that fits "spwan".']);
   });
 });
+
+describe('what a server offers without measure', () => {
+  const many = Array.from({ length: 10_000 }, (_, index) => offered(`s/t${index}`));
+
+  test('is cut to what a request can carry, and said; tools of the host have their room', () => {
+    const { tools, problems } = build([...many, offered('own')]);
+    expect(tools).toHaveLength(257);
+    expect(tools.map(({ name }) => name)).toContain('own');
+    expect(problems).toEqual(['9744 tools are left out: a run may have 256 tools of servers. Let the agent\'s patterns choose fewer.']);
+  });
+
+  test('takes no place of those that are there already', () => {
+    const first = new Set(['s/t9999', 's/t5000']);
+    const { tools } = build(many, { first });
+    expect(tools.map(({ name }) => name)).toEqual(expect.arrayContaining([...first, 's/t253']));
+    expect(tools).toHaveLength(256);
+  });
+
+  test('is no flood of problems either', () => {
+    const broken = Array.from({ length: 200 }, (_, index) => offered(`s/t${index}`, { input_schema: 5 }));
+    const { problems } = build(broken);
+    expect([problems.length, problems.at(-1)]).toEqual([51, 'And 150 more problems like these.']);
+  });
+});

@@ -118,6 +118,29 @@ test('a server that says its tools have changed is asked for them again', async 
   expect(server.sessions()).toBe(1);
 });
 
+test('a server that is slow to say what has changed holds no turn up; what it says is seen by a later one', async () => {
+  const server = await served();
+  const runner = runnerFor(server.url, { options: { changesWaitMs: 20 } });
+  const spec = testSpec({ tools: ['web/*'] });
+  const { tools } = await runner.catalogue(spec);
+  await vi.waitFor(() => expect(server.seen.some(({ method }) => method === 'GET')).toBe(true));
+  server.listSlowly(1000);
+  await server.addTool('new');
+  await vi.waitFor(async () => {
+    expect(await runner.changes!(spec, tools, {})).toBeNull();
+    expect(server.lists()).toBe(2);
+  });
+  await vi.waitFor(async () => expect((await runner.changes!(spec, tools, {}))?.tools.map(({ name }) => name)).toContain('web/new'), { timeout: 5000 });
+  expect(server.lists()).toBe(2);
+});
+
+test('a list that never comes to its end is given up as a whole, however fast its pages come', async () => {
+  const server = await served({ pageSize: 1 });
+  server.listSlowly(150);
+  const runner = runnerFor(server.url, { options: { connectTimeoutMs: 400 } });
+  expect((await runner.catalogue(testSpec({ tools: ['web/*'] }))).problems).toEqual([expect.stringMatching(/^MCP server web does not list its tools: /)]);
+});
+
 describe('a server elsewhere that cannot be used', () => {
   test('because it is private and not listed is never reached', async () => {
     const server = await served();

@@ -12,7 +12,7 @@ import type { McpServerSource } from '../sources.ts';
 export type ServerProbe = { readonly type: 'ok'; readonly tools: number } | { readonly type: 'unusable'; readonly problem: string };
 
 export interface McpKind extends ToolKind {
-  /** What those servers offer that are connected now, and `server/` of each; one that does not answer is left out. */
+  /** What those servers offer that are connected now, and `server/` of each; one that does not answer soon is left out. */
   heard(patterns: readonly string[]): Promise<{ readonly offers: readonly Offer[]; readonly heard: readonly string[] }>;
   /** Starts the server where it is not running, and asks for its tools. */
   probe(server: string): Promise<ServerProbe>;
@@ -33,8 +33,8 @@ export function createMcpKind(sources: Readonly<Record<string, McpServerSource>>
     },
     async heard(patterns) {
       const asked = [...servers].filter(([name, { connection }]) => connection.connected && patterns.some((pattern) => mayMatchBeginning(pattern, `${name}/`)));
-      const answers = await Promise.all(asked.map(async ([name, server]) => ({ name, offer: await offerOf(name, server) })));
-      const there = answers.filter(({ offer }) => offer.missing.length === 0);
+      const answers = await Promise.all(asked.map(async ([name, server]) => ({ name, offer: await soon(offerOf(name, server), options.changesWaitMs) })));
+      const there = answers.flatMap(({ name, offer }) => offer === null || offer.missing.length > 0 ? [] : [{ name, offer }]);
       return { offers: there.map(({ offer }) => offer), heard: there.map(({ name }) => `${name}/`) };
     },
     async call(run, window) {
@@ -85,6 +85,13 @@ async function offerOf(name: string, { source, connection }: Server): Promise<Of
   } catch (error) {
     return { tools: [], problems: [errorText(error)], missing: [`${name}/`] };
   }
+}
+
+/** Null where it takes longer. The list is asked for once, and goes on coming for whoever looks next. */
+async function soon(offer: Promise<Offer>, waitMs: number): Promise<Offer | null> {
+  const { promise: late, resolve } = Promise.withResolvers<null>();
+  const timer = setTimeout(() => { resolve(null); }, waitMs);
+  return Promise.race([offer, late]).finally(() => { clearTimeout(timer); });
 }
 
 function joined(offers: readonly Offer[]): Offer {

@@ -11,12 +11,17 @@ const toolSchema = z.looseObject({
   execution: z.looseObject({ taskSupport: z.string().nullish() }).nullish().catch(null),
 });
 
+/** Characters of a tool's description and schema, which every request to a model carries. */
+const largestTool = 128 * 1024;
+
 /** The tool, or why it cannot be offered. */
 export function offeredTool(server: string, entry: unknown, trusted: boolean): OfferedTool | string {
   const parsed = toolSchema.safeParse(entry);
   if (!parsed.success) return `MCP server ${server} lists a tool without a usable name.`;
   const { name, description, title, inputSchema, annotations, execution } = parsed.data;
   if (execution?.taskSupport === 'required') return `Tool ${server}/${name} is left out: it can only be run as a task.`;
+  const size = (description ?? '').length + (JSON.stringify(inputSchema) ?? '').length;
+  if (size > largestTool) return `Tool ${server}/${name} is left out: its description and schema are ${size} characters long; at most ${largestTool} are taken.`;
   const readOnly = trusted && annotations?.readOnlyHint === true;
   const harmless = trusted && annotations?.destructiveHint === false;
   const idempotent = trusted && annotations?.idempotentHint === true;
