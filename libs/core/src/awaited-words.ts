@@ -28,6 +28,7 @@ export function isWord(command: Command): command is WordCommand {
 }
 
 export function wordKeyOf(command: WordCommand): WordKey {
-  const { tool_use_id } = command;
+  // A caller may say anything for an id. What is not one must not come to be the name of something else that is waited for.
+  const tool_use_id = encodeURIComponent(command.tool_use_id.toWellFormed());
   return command.type === 'outcome' ? { subject: tool_use_id, awaited: tool_use_id } : { subject: `${tool_use_id} approval`, awaited: approvalOf(tool_use_id, command.digest) };
 }

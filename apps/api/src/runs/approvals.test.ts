@@ -95,6 +95,15 @@ describe('nothing is decided', () => {
     expect(coded(await decide(id, 'a', { decision: 'approve' }))).toEqual([409, 'invalid_state']);
   });
 
+  test('by a word on how a call went, whatever it calls the call', async () => {
+    const id = await waitingRun('a');
+    for (const call of ['a', `a ${digest}`, 'a approval']) {
+      const answer = await api.app.inject({ method: 'POST', url: `/v1/runs/${id}/ledger/${encodeURIComponent(call)}`, ...asked(keysOf.alpha, { outcome: 'happened' }) });
+      expect([call, answer.statusCode, answer.json<{ code: string }>().code]).toEqual([call, 409, 'invalid_state']);
+    }
+    expect(coded(await decide(id, 'a', { decision: 'approve' }))).toEqual([202, 'ok']);
+  });
+
   test('R22: about other arguments than those that were seen', async () => {
     const id = await waitingRun('a');
     expect(coded(await decide(id, 'a', { decision: 'approve', digest: callDigest(deploy, { to: 'staging' }) }))).toEqual([409, 'invalid_state']);
