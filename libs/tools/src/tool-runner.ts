@@ -2,6 +2,7 @@
 import type { ToolRunner } from '@treadle/engine';
 import { asksFor } from './arguments/asks.ts';
 import { checkArguments } from './arguments/check.ts';
+import { createInTime } from './arguments/in-time.ts';
 import { createSchemaStore } from './arguments/schema-store.ts';
 import { outsideRoots } from './call/roots.ts';
 import { runCall } from './call/run-call.ts';
@@ -26,6 +27,7 @@ export function createToolRunner(sources: ToolSources, options: ToolRunnerOption
   const complete = completeOptions(options);
   const kinds = createKinds(sources, complete);
   const schemas = createSchemaStore();
+  const inTime = createInTime();
   const { policies } = sources;
   const mask = createMask(sources.secrets ?? []);
   return {
@@ -41,8 +43,8 @@ export function createToolRunner(sources: ToolSources, options: ToolRunnerOption
       const { tools } = buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas, first });
       return toolChanges({ pinned, offered: tools, heard, kept });
     },
-    check: (tool, input) => checkArguments(schemas, tool, input),
-    asks: (tool, input) => asksFor(tool, input),
+    check: (tool, input) => checkArguments({ schemas, inTime }, tool, input),
+    asks: (tool, input) => asksFor(inTime, tool, input),
     run: async (run) => {
       const { path_args = [], roots } = policyFor(policies, run.tool.name);
       const outside = roots === undefined ? null : await outsideRoots({ path_args, roots }, run.input);

@@ -1,24 +1,20 @@
 /**
- * Whether a call's arguments are such that a person has to approve of it.
- * The pattern is the operator's, the text a model's: together they may take for ever, so they get a moment, and then the answer is yes.
+ * Whether a call's arguments are such that a person has to approve of it. Where that cannot be found out in a moment the answer is yes.
  */
-import { Script, createContext } from 'node:vm';
 import { canonicalJson, type ToolDefinition } from '@treadle/core';
+import type { InTime } from './in-time.ts';
 
-/** V8 is told by a second thread to stop. */
 const limitMs = 50;
-const script = new Script('texts.some((text) => pattern.test(text))');
-const scope: { pattern: RegExp; texts: readonly string[] } = { pattern: /(?:)/, texts: [] };
-const context = createContext(scope);
 
-export function asksFor({ approval }: ToolDefinition, input: Readonly<Record<string, unknown>>): boolean {
+export function asksFor(inTime: InTime, { approval }: ToolDefinition, input: Readonly<Record<string, unknown>>): boolean {
   if (approval === undefined) return false;
   if (approval.when === undefined) return true;
   const { arg, matches } = approval.when;
   if (!Object.hasOwn(input, arg)) return false;
   try {
-    Object.assign(scope, { pattern: new RegExp(matches), texts: textsIn(input[arg]) });
-    return script.runInContext(context, { timeout: limitMs, displayErrors: false }) === true;
+    const pattern = new RegExp(matches);
+    const texts = textsIn(input[arg]);
+    return inTime(`approval ${matches}`, limitMs, () => ({ found: texts.some((text) => pattern.test(text)) }))?.found ?? true;
   } catch {
     return true;
   }

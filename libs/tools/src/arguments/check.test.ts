@@ -2,6 +2,7 @@ import type { ToolDefinition } from '@treadle/core';
 import { testTool } from '@treadle/testkit';
 import { describe, expect, test } from 'vitest';
 import { checkArguments } from './check.ts';
+import { createInTime } from './in-time.ts';
 import { createSchemaStore } from './schema-store.ts';
 
 let hashes = 0;
@@ -12,7 +13,8 @@ function toolWith(input_schema: Record<string, unknown>) {
 
 describe('checking arguments', () => {
   const schemas = createSchemaStore();
-  const check = (tool: ToolDefinition, input: Record<string, unknown>) => checkArguments(schemas, tool, input);
+  const inTime = createInTime();
+  const check = (tool: ToolDefinition, input: Record<string, unknown>) => checkArguments({ schemas, inTime }, tool, input);
 
   test('says nothing where they fit', () => {
     expect(check(toolWith({ type: 'object' }), { any: 1 })).toBeNull();
@@ -61,6 +63,16 @@ describe('checking arguments', () => {
 
   test('leaves it to the tool where a pinned schema cannot be compiled', () => {
     expect(check(toolWith({ type: 'object', properties: { a: { type: 'nothing' } } }), { a: 1 })).toBeNull();
+  });
+
+  test.each<[string, Record<string, unknown>, unknown]>([
+    ['a pattern', { type: 'string', pattern: '^(a+)+$' }, `${'a'.repeat(40)}!`],
+    ['a list whose items are to differ', { type: 'array', uniqueItems: true }, Array.from({ length: 40_000 }, (_, n) => [n])],
+  ])('refuses what cannot be checked in time: %s', (_what, schema, value) => {
+    const tool = toolWith({ type: 'object', properties: { a: schema } });
+    expect(check(tool, { a: value })).toBe('The arguments could not be checked against the schema of files__write in time.');
+    // Another tool is not to blame for that.
+    expect(check(toolWith({ type: 'object' }), { a: 1 })).toBeNull();
   });
 
   test('goes on working past the bound of its store', () => {

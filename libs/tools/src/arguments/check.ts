@@ -1,16 +1,24 @@
 /** Why arguments do not fit a tool's schema, in few words for the model to read. */
 import type { ToolDefinition } from '@treadle/core';
 import type { ErrorObject } from 'ajv';
+import type { InTime } from './in-time.ts';
 import type { SchemaStore } from './schema-store.ts';
 
 const maxFaults = 5;
 const maxLength = 600;
+/** Patterns, and lists whose items are to differ, may take as long as they like. Long enough for a thread that others keep busy. */
+const limitMs = 500;
+
+export interface CheckDeps { readonly schemas: SchemaStore; readonly inTime: InTime }
 
 /** Null where they fit. A pinned schema that this version cannot compile is left to the tool itself to judge. */
-export function checkArguments(schemas: SchemaStore, tool: ToolDefinition, input: Readonly<Record<string, unknown>>): string | null {
+export function checkArguments({ schemas, inTime }: CheckDeps, tool: ToolDefinition, input: Readonly<Record<string, unknown>>): string | null {
   const schema = schemas.compiled(tool.hash, tool.input_schema);
-  if (schema.type === 'unusable' || schema.validate(input)) return null;
-  return messageFor(tool, schema.validate.errors ?? []);
+  if (schema.type === 'unusable') return null;
+  const { validate } = schema;
+  const found = inTime(`schema ${tool.hash}`, limitMs, () => ({ errors: validate(input) ? null : validate.errors ?? [] }));
+  if (found === null) return `The arguments could not be checked against the schema of ${tool.wire_name} in time.`;
+  return found.errors === null ? null : messageFor(tool, found.errors);
 }
 
 function messageFor(tool: ToolDefinition, errors: readonly ErrorObject[]): string {

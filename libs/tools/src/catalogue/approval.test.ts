@@ -1,6 +1,7 @@
 /** Which tools ask, and for which of their calls. */
 import { describe, expect, test } from 'vitest';
 import { asksFor } from '../arguments/asks.ts';
+import { createInTime } from '../arguments/in-time.ts';
 import { createSchemaStore } from '../arguments/schema-store.ts';
 import type { OfferedTool } from '../kind.ts';
 import { offeredTool } from '../mcp/offered-tool.ts';
@@ -39,10 +40,12 @@ describe('destructive', () => {
 });
 
 describe('a rule about an argument', () => {
+  let nowMs = 0;
+  const inTime = createInTime(() => nowMs);
   const asks = (matches: string, input: Readonly<Record<string, unknown>>): boolean => {
     const [tool] = build(offered(), { approval: { when: { arg: 'path', matches } } }).tools;
     expect(tool!.approval).toMatchObject({ when: { arg: 'path', matches } });
-    return asksFor(tool!, input);
+    return asksFor(inTime, tool!, input);
   };
 
   test.each<[string, Readonly<Record<string, unknown>>, boolean]>([
@@ -57,6 +60,10 @@ describe('a rule about an argument', () => {
     expect(asks('^(a+)+$', { path: `${'a'.repeat(40)}!` })).toBe(true);
     // The next one is looked at as if nothing had been.
     expect(asks('^b', { path: 'a' })).toBe(false);
+    // But not by the same pattern: a reply may hold hundreds of such calls.
+    expect(asks('^(a+)+$', { path: 'b' })).toBe(true);
+    nowMs += 1000;
+    expect(asks('^(a+)+$', { path: 'b' })).toBe(false);
   });
 
   test('that is not there asks each time, and the run is told', () => {
