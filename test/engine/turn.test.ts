@@ -181,3 +181,14 @@ test('at a limit the model is asked once more, without tools, and its summary is
   expect((await log()).find((event) => event.type === 'max_iterations')).toMatchObject({ iterations: 2, summary: 'Half of it is done.' });
   expect(asked.at(-1)!.request).toMatchObject({ tools: [], model: { max_output_tokens: 512 } });
 });
+
+test.each<[string, (w: Awaited<ReturnType<typeof world>>, lease: AbortController) => Promise<unknown> | void, string, string]>([
+  ['a cancel', (w) => w.send({ type: 'cancel' }), 'done', 'cancelled'], ['a lost lease', (_, lease) => { lease.abort(); }, 'left', 'queued'],
+])('%s does not wait for servers that are slow to say what tools they have', async (_name, happens, outcome, status) => {
+  const w = await world({ model: () => Promise.reject(new Error('is not asked')) });
+  const lease = new AbortController();
+  const never = Promise.withResolvers<never>();
+  Object.assign(w.deps.tools, { catalogue: () => { setTimeout(() => { void happens(w, lease); }, 5); return never.promise; } });
+  expect(await executeTurn(w.deps, { run_id, n: 1 }, lease.signal)).toBe(outcome);
+  expect((await w.store.read(run_id))!.status).toBe(status);
+});

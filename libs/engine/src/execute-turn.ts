@@ -228,7 +228,7 @@ async function leave(deps: TurnDeps, hold: RunHold): Promise<TurnOutcome> {
 async function claimedInput(deps: TurnDeps, held: Held, calls: ToolCalls): Promise<TurnClaimed> {
   const { hold, claimed } = held;
   const pinned = hold.state.tools !== null || specOf(hold.state).tools.length === 0;
-  const catalogue = pinned ? null : await deps.tools.catalogue(specOf(hold.state));
+  const catalogue = pinned ? null : await unlessAborted(deps.tools.catalogue(specOf(hold.state)), hold.signal);
   const changes = pinned ? await toolChanges(deps, hold) : null;
   const from = hold.state.turn_number === 0 && hold.state.history_from === null ? claimed.session_last : null;
   const { unavailable, room_ms, permit } = await admitted(deps, held);
@@ -238,6 +238,15 @@ async function claimedInput(deps: TurnDeps, held: Held, calls: ToolCalls): Promi
     nudge_limit: deps.limits.nudges, wait_ms: claimed.wait_ms, begun: calls.begunEarlier(),
     judgement: hold.state.candidate === null ? noJudgement : judge(deps, hold.state, answerIn(hold.state, hold.state.candidate)), tools: catalogue?.tools ?? null, tool_problems: catalogue?.problems ?? [], tool_changes: changes, commands: [],
   };
+}
+
+/** Servers may take their time to start. A run that is cancelled meanwhile, or a worker that stops, waits for none: without tools nothing is pinned. */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | null> {
+  const { promise: aborted, resolve } = Promise.withResolvers<null>();
+  const onAbort = (): void => { resolve(null); };
+  signal.addEventListener('abort', onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  return Promise.race([promise, aborted]).finally(() => { signal.removeEventListener('abort', onAbort); });
 }
 
 /** Looked for at the beginning of a turn alone: what the model was shown stays until its calls are done. */

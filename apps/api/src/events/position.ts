@@ -4,9 +4,7 @@ import { z } from 'zod';
 import { Problem } from '../problem.ts';
 import { decodeCursor, pageLimit } from '../server/api-types.ts';
 
-/** Types of the contract that no run has yet: asking for them is not an error, and finds nothing. */
-const laterTypes = ['approval_requested', 'approval_resolved'];
-const knownTypes = new Set<string>([...eventTypes, ...laterTypes]);
+const knownTypes = new Set<string>(eventTypes);
 
 const typesSchema = z.string().max(2000).transform((text) => text.split(',')).superRefine((types, context) => {
   for (const type of types) if (!knownTypes.has(type)) context.addIssue({ code: 'custom', message: `unknown event type "${type.slice(0, 50)}"` });
