@@ -25,7 +25,7 @@ import { removeRoute } from './runs/remove.ts';
 import { runRoutes } from './runs/routes.ts';
 import { transcriptRoutes } from './runs/transcript-routes.ts';
 import { answerClientError, answerErrors, answerExpectation, answerFrameworkError } from './server/answer-errors.ts';
-import { useZod, type ApiInstance, type ZodTypes } from './server/api-types.ts';
+import { refuseUnknownQueries, useZod, type ApiInstance, type ZodTypes } from './server/api-types.ts';
 import { logRequests } from './server/log-requests.ts';
 import { sessionRoutes } from './sessions/routes.ts';
 import { closesConnections } from './server/close-connections.ts';
@@ -55,6 +55,7 @@ export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance
   answerErrors(app, deps.logger);
   logRequests(app, deps.logger);
   useZod(app);
+  refuseUnknownQueries(app);
   checkFirst(app.withTypeProvider<ZodTypes>(), context);
   authenticate(app, deps);
   acceptJsonBodies(app, context.settings.maxBodyBytes);

@@ -55,6 +55,13 @@ export function queryInt(lowest: number, highest: number) {
     .transform(Number).pipe(z.int().min(lowest).max(highest));
 }
 
+/** Whoever says something in the query of a route that looks at none of it is told so: what is ignored there looks as if it had been done. */
+export function refuseUnknownQueries(app: FastifyInstance): void {
+  app.addHook('onRoute', (route) => {
+    if (route.url.startsWith('/v1/') && route.schema?.hide !== true) route.schema = { querystring: z.strictObject({}), ...route.schema };
+  });
+}
+
 /** For commands without fields: no body, or an empty object. */
 export async function takesNoFields(request: { readonly body: unknown }): Promise<void> {
   const result = z.strictObject({}).nullish().safeParse(request.body);

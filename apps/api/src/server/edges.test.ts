@@ -157,3 +157,18 @@ describe('a server that closes', () => {
     await Promise.all(sockets);
   });
 });
+
+test('a query that a route does not look at is refused, and nothing is done', async () => {
+  const seqNow = async () => (await api.app.inject({ url: `/v1/runs/${id}`, ...asked(keysOf.alpha) })).json<{ last_seq: number }>().last_seq;
+  const seq = await seqNow();
+  const jobs = api.memory.jobs().length;
+  const { paths } = (await api.app.inject({ url: '/openapi.json' })).json<{ paths: Record<string, Record<string, unknown>> }>();
+  const routes = Object.entries(paths).filter(([path]) => path.startsWith('/v1/')).flatMap(([path, methods]) => Object.keys(methods).map((method) => [method, path] as const));
+  expect(routes.length).toBeGreaterThan(20);
+  for (const [method, path] of routes) {
+    const url = `${path.replaceAll(/\{[^}]+\}/g, id)}?nonsense=1`;
+    const answer = await api.app.inject({ method: method.toUpperCase() as 'GET', url, ...asked(keysOf.alpha) });
+    expect([method, path, answer.statusCode, answer.json<{ code: string }>().code]).toEqual([method, path, 422, 'invalid_request']);
+  }
+  expect([await seqNow(), api.memory.jobs().length]).toEqual([seq, jobs]);
+});

@@ -19,7 +19,7 @@ const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
 test('a run is accepted: the lines carry tenant, run and trace, and nothing that was said', async () => {
   const { api, lines } = listening();
   const answer = await api.app.inject({
-    method: 'POST', url: '/v1/runs?note=said-in-the-query', ...asked(keysOf.alpha, { input: 'said-in-the-body', metadata: { note: 'said-in-metadata' } }, { traceparent: `00-${trace}-00f067aa0ba902b7-01`, 'x-note': 'said-in-a-header' }),
+    method: 'POST', url: '/v1/runs', ...asked(keysOf.alpha, { input: 'said-in-the-body', metadata: { note: 'said-in-metadata' } }, { traceparent: `00-${trace}-00f067aa0ba902b7-01`, 'x-note': 'said-in-a-header' }),
   });
   const { id } = answer.json<{ id: string }>();
   expect(lines).toEqual([
@@ -33,11 +33,12 @@ test('the run of a route is named where it is an id, and what is no traceparent 
   const { api, lines } = listening();
   const run_id = `run_${'0'.repeat(32)}`;
   for (const name of [run_id, 'said-in-the-path']) await api.app.inject({ url: `/v1/runs/${name}`, ...asked(keysOf.beta, undefined, { traceparent: '00-said-01' }) });
-  await api.app.inject({ url: '/v1/runs', headers: { authorization: 'Bearer said-as-a-key' } });
+  await api.app.inject({ url: '/v1/runs?note=said-in-the-query', headers: { authorization: 'Bearer said-as-a-key' } });
+  await api.app.inject({ method: 'POST', url: '/v1/runs?note=said-in-the-query', ...asked(keysOf.alpha, { input: 'x' }) });
   await api.app.inject({ url: '/said-in-a-path' });
   expect(lines.map(({ level, fields: { route, status, tenant, run_id: named, trace_id } }) => [level, route, status, tenant, named, trace_id])).toEqual([
     ['info', '/v1/runs/:run_id', 404, 'beta', run_id, undefined], ['info', '/v1/runs/:run_id', expect.any(Number), 'beta', undefined, undefined],
-    ['info', '/v1/runs', 401, undefined, undefined, undefined], ['info', 'none', 404, undefined, undefined, undefined],
+    ['info', '/v1/runs', 401, undefined, undefined, undefined], ['info', '/v1/runs', 422, 'alpha', undefined, undefined], ['info', 'none', 404, undefined, undefined, undefined],
   ]);
   expect(JSON.stringify(lines)).not.toContain('said-');
 });
