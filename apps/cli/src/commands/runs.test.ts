@@ -76,6 +76,14 @@ describe('runs', () => {
     expect(printed).toBe('');
   });
 
+  test('show says which call of a sub-agent waits for a word, and of which run', async () => {
+    const run = { id: 'run_1', agent: 'lead', status: 'paused', stop_reason: null, error: null, answer: null, ended_at: null, tool_calls: 1, usage: { input_tokens: 0, output_tokens: 0 }, turn_number: 1, pending: [{ kind: 'child_run', tool_use_id: 's1', tool_name: 'spawn_agent', tool_input: {} }] };
+    const child = { ...run, id: 'run_2', agent: 'helper', pending: [{ kind: 'approval', tool_use_id: 'c1', tool_name: 'ops/deploy', tool_input: { to: 'x' } }] };
+    answer = { status: 200, body: { ...run, run, tool_use_id: null, truncated: false, children: [{ run: child, tool_use_id: 's1', children: [] }] } };
+    expect(await runsCommand(['show', 'run_1'])).toBe(0);
+    expect(printed).toMatch(/\n {2}started helper: run_2 .*\n {4}waits for approval: ops\/deploy \{"to":"x"\}\n {6}treadle runs approve run_2 c1 \(or deny\)\n$/);
+  });
+
   test('what the API refuses keeps its code and its problems', async () => {
     answer = { status: 409, body: { code: 'invalid_state', detail: 'The run has ended.', errors: [{ path: 'a', problem: 'b' }] } };
     const error: unknown = await runsCommand(['cancel', 'run_1']).catch((thrown: unknown) => asCommandFailure(thrown));

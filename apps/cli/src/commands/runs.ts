@@ -120,9 +120,12 @@ function waitsFor({ id, pending }: Run): string[] {
     .map(({ tool_use_id, tool_name, tool_input }) => `waits for approval: ${tool_name} ${JSON.stringify(tool_input)}\n  treadle runs approve ${id} ${tool_use_id} (or deny)`);
 }
 
-/** A line for each descendant, indented by its depth. */
+/** A line for each descendant, indented by its depth, and what of its calls needs a person's word. */
 function startedBy(tree: RunTree, depth = 1): string[] {
-  return tree.children.flatMap((child) => [`${'  '.repeat(depth)}started ${child.run.agent}: ${summary(child.run).split('\n')[0] ?? ''}`, ...startedBy(child, depth + 1)]);
+  const indent = '  '.repeat(depth);
+  return tree.children.flatMap((child) => [
+    `${indent}started ${child.run.agent}: ${summary(child.run).split('\n')[0] ?? ''}`,
+    ...waitsFor(child.run).map((line) => `${indent}  ${line.replaceAll('\n', `\n${indent}  `)}`), ...startedBy(child, depth + 1)]);
 }
 
 function accepted({ json, write }: Call, run: Run, what: string): number {
