@@ -13,7 +13,7 @@ import {
   openArmed, readLedger, reply, startModelServer, startRedis, startS3Server, startTcpProxy,
   type Armed, type ChatBody, type LedgerLine, type ModelScript, type ModelServer, type RedisServer, type RedisServerOptions, type S3Server, type TcpProxy,
 } from '@treadle/testkit';
-import { startProcess, until, type Role } from '../e2e/processes.ts';
+import { EndedEarly, startProcess, until, type Role } from '../e2e/processes.ts';
 import type { History, RunHistory } from './checker.ts';
 import { randomFrom, type Random } from './random.ts';
 import { startReader, type BreakingReader } from './reader.ts';
@@ -72,7 +72,13 @@ function createFleet(begin: () => Promise<Role>): Fleet {
   let ends = 0;
   let stopping = false;
   async function keep(): Promise<void> {
-    const role = await begin();
+    const role = await begin().catch((error: unknown) => {
+      // It has taken a job, and met the point that kills it, before it had said that it is ready.
+      if (!(error instanceof EndedEarly) || error.code !== null) throw error;
+      ends += 1;
+      return null;
+    });
+    if (role === null) return stopping ? undefined : keep();
     roles.push(role);
     if (stopping) role.kill('SIGTERM');
     void role.exited.then((code) => {

@@ -20,7 +20,18 @@ export interface Role {
   readonly exited: Promise<number | null>;
 }
 
-/** Starts one process and waits until it says that it is ready. Throws with its output when it ends before. `script`: the executable, by default the product's. */
+/** A process has ended before it said that it is ready. */
+export class EndedEarly extends Error {
+  /** Null where a signal ended it. */
+  readonly code: number | null;
+
+  constructor(role: string, code: number | null, output: string) {
+    super(`${role} ended with ${code ?? 'a signal'}: ${output}`);
+    this.code = code;
+  }
+}
+
+/** Starts one process and waits until it says that it is ready. Throws `EndedEarly` with its output when it ends before. `script`: the executable, by default the product's. */
 export async function startProcess(role: 'api' | 'worker', env: Readonly<Record<string, string>>, script = cli): Promise<Role> {
   const child = spawn(process.execPath, [script, role], { env: { ...bare(), ...env }, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
   let output = '';
@@ -28,7 +39,7 @@ export async function startProcess(role: 'api' | 'worker', env: Readonly<Record<
   const exited = new Promise<number | null>((resolve) => { child.once('exit', (code) => { resolve(code); }); });
   const url = await new Promise<string>((resolve, reject) => {
     child.once('message', (message) => { resolve((message as { url: string }).url); });
-    void exited.then((code) => { reject(new Error(`${role} ended with ${code ?? 'a signal'}: ${output}`)); });
+    void exited.then((code) => { reject(new EndedEarly(role, code, output)); });
   });
   return { url, pid: child.pid!, output: () => output, kill: (signal = 'SIGKILL') => { child.kill(signal); }, exited };
 }
