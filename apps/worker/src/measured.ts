@@ -66,7 +66,7 @@ export function measuredModels(metrics: Metrics, gateway: ModelGateway): ModelGa
 }
 
 export function measuredTools(tools: ToolRunner): ToolRunner {
-  return { catalogue: (spec) => tools.catalogue(spec), changes: async (spec, pinned, kept) => await tools.changes?.(spec, pinned, kept) ?? null, check: (tool, input) => tools.check(tool, input), asks: (tool, input) => tools.asks(tool, input), run: (run) => outside(() => tools.run(run)) };
+  return { catalogue: (spec) => tools.catalogue(spec), changes: async (spec, pinned, known) => await tools.changes?.(spec, pinned, known) ?? null, check: (tool, input) => tools.check(tool, input), asks: (tool, input) => tools.asks(tool, input), run: (run) => outside(() => tools.run(run)) };
 }
 
 export function measuredStore<Store extends TurnStore>(metrics: Metrics, store: Store): Store {

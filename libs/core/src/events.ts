@@ -208,6 +208,8 @@ export interface ToolsChanged {
   readonly gone?: readonly string[];
   /** Those that are described otherwise now, with the hash of that: the run keeps what it has. */
   readonly kept?: readonly { readonly name: string; readonly hash: string }[];
+  /** By server: the hash of what it says about how to use it (new or changed; empty: nothing any more). No model is shown that. */
+  readonly instructions?: Readonly<Record<string, string>>;
 }
 
 export interface ErrorEvent {

@@ -51,7 +51,9 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
     case 'max_iterations': return {
       partial: { iterations: event.iterations, last_action_summary: event.last_action_summary, state: event.state, summary: event.summary },
       usage: event.usage === undefined ? state.usage : addUsage(state.usage, event.usage), spent_before: spentBy(state, event.model, event.usage).spent_before };
-    case 'tools_changed': return { tools: event.tools, ...toolNews(state, event), ...foldOf(state, event) };
+    case 'tools_changed': return {
+      tools: event.tools, ...toolNews(state, event), ...foldOf(state, event),
+      ...(event.instructions === undefined ? {} : { server_instructions: { ...state.server_instructions, ...event.instructions } }) };
     case 'error': return failed(state, event);
     case 'validation_error': return invalid(state, event);
     case 'stop_hook': return hookSpoke(state, event);

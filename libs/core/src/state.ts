@@ -175,6 +175,8 @@ export interface RunState {
   readonly errors_by_type: Readonly<Partial<Record<ErrorType, number>>>;
   /** What has become of the tools since they were pinned: how often they changed, which are gone, the hashes of what is described otherwise. */
   readonly tool_news?: { readonly changes: number; readonly gone: readonly string[]; readonly kept: Readonly<Record<string, string>> };
+  /** By server: the hash of its instructions, as they were told of last. Absent: none has any. */
+  readonly server_instructions?: Readonly<Record<string, string>>;
   /** Calls that a tool answered with an error. */
   readonly tool_errors: number;
   /** Call ids that compaction has removed from the transcript: never reused. */

@@ -128,7 +128,9 @@ export interface TurnClaimed extends ModelsTold {
   readonly room_ms: number;
   /** What could not be asked for tools. */
   /** What has become of the pinned tools; absent or null: nothing. */
-  readonly tool_changes?: Pick<ToolsChanged, 'tools' | 'gone' | 'kept'> | null;
+  readonly tool_changes?: Pick<ToolsChanged, 'tools' | 'gone' | 'kept' | 'instructions'> | null;
+  /** Of the servers of `tools`, where they have any: the hashes of their instructions. */
+  readonly server_instructions?: Readonly<Record<string, string>>;
   readonly tool_problems: readonly string[];
   /** Why there is nothing to go on from: the store has lost writes, and the archive tells another history. */
   readonly lost?: string;

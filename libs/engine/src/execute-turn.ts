@@ -236,7 +236,7 @@ async function claimedInput(deps: TurnDeps, held: Held, calls: ToolCalls): Promi
   return {
     type: 'turn_claimed', ...modelsTold(deps, hold), unavailable, room_ms, worker: deps.worker, history: from === null ? null : { from_run_id: from, messages: await deps.history(from) }, deliveries: claimed.deliveries, poison_limit: deps.limits.poison, nudges: claimed.nudges,
     nudge_limit: deps.limits.nudges, wait_ms: claimed.wait_ms, begun: calls.begunEarlier(),
-    judgement: hold.state.candidate === null ? noJudgement : judge(deps, hold.state, answerIn(hold.state, hold.state.candidate)), tools: catalogue?.tools ?? null, tool_problems: catalogue?.problems ?? [], tool_changes: changes, commands: [],
+    judgement: hold.state.candidate === null ? noJudgement : judge(deps, hold.state, answerIn(hold.state, hold.state.candidate)), tools: catalogue?.tools ?? null, tool_problems: catalogue?.problems ?? [], ...(catalogue?.instructions === undefined ? {} : { server_instructions: catalogue.instructions }), tool_changes: changes, commands: [],
   };
 }
 
@@ -252,7 +252,7 @@ async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
 /** Looked for at the beginning of a turn alone: what the model was shown stays until its calls are done. */
 async function toolChanges(deps: TurnDeps, { state }: RunHold): Promise<ToolChanges | null> {
   if (state.turn_open || state.tools === null) return null;
-  return await deps.tools.changes?.(specOf(state), state.tools, state.tool_news?.kept ?? {}) ?? null;
+  return await deps.tools.changes?.(specOf(state), state.tools, { kept: state.tool_news?.kept ?? {}, instructions: state.server_instructions ?? {} }) ?? null;
 }
 
 /** A turn that will ask a model, and no other, finds out whom it may ask. */

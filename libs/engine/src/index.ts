@@ -20,7 +20,7 @@ export type {
   WatchReply, WatchRequest,
 } from './ports/run-store.ts';
 export type { ActiveRuns, ArchiveDuty, RestoredRun, StoreUpkeep, WriteBack } from './ports/store-upkeep.ts';
-export type { ToolAttachment, ToolCatalogue, ToolChanges, ToolRun, ToolRunner, ToolRunResult } from './ports/tool-runner.ts';
+export type { ToolAttachment, KnownChanges, ToolCatalogue, ToolChanges, ToolRun, ToolRunner, ToolRunResult } from './ports/tool-runner.ts';
 export { callDigest } from './approvals.ts';
 export { archiveDue, archiveRun, DutyRefused, SealedEventsMissing, type ArchiveDeps, type ArchiveOptions, type ArchivingRound } from './archive-run.ts';
 export { archiveFirst, type ArchiveFirst } from './archive-first.ts';

@@ -31,6 +31,8 @@ export interface Offer {
   readonly problems: readonly string[];
   /** Beginnings of the names that are missing because of those problems, so that a pattern for them is not called wrong. */
   readonly missing: readonly string[];
+  /** By server: the hash of what it says about how to use it. Nobody shows that to a model. */
+  readonly instructions?: Readonly<Record<string, string>>;
 }
 
 export type CallEnd =

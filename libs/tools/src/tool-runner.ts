@@ -33,15 +33,15 @@ export function createToolRunner(sources: ToolSources, options: ToolRunnerOption
   return {
     async catalogue(spec) {
       const offers = await Promise.all(kinds.all.map((kind) => kind.offered(spec.tools, spec)));
-      const { tools, problems } = buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas });
-      return { tools, problems: problems.map(mask.text) };
+      const { tools, problems, instructions } = buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas });
+      return { tools, problems: problems.map(mask.text), ...(instructions === undefined ? {} : { instructions }) };
     },
-    async changes(spec, pinned, kept) {
+    async changes(spec, pinned, { kept, instructions: before }) {
       const { offers, heard } = await kinds.mcp.heard(spec.tools);
       if (heard.length === 0) return null;
       const first = new Set(pinned.map(({ name }) => name));
-      const { tools } = buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas, first });
-      return toolChanges({ pinned, offered: tools, heard, kept });
+      const { tools, instructions: now = {} } = buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas, first });
+      return toolChanges({ pinned, offered: tools, heard, kept, instructed: { before, now } });
     },
     check: (tool, input) => checkArguments({ schemas, inTime }, tool, input),
     asks: (tool, input) => asksFor(inTime, tool, input),

@@ -43,6 +43,8 @@ export interface ToolCatalogue {
   readonly tools: readonly ToolDefinition[];
   /** Servers that could not be asked, in words for people. */
   readonly problems: readonly string[];
+  /** By server: the hash of what it says about how to use it; absent where none says anything. No model is shown that. */
+  readonly instructions?: Readonly<Record<string, string>>;
 }
 
 /** What has become of a run's tools since they were pinned. */
@@ -53,13 +55,18 @@ export interface ToolChanges {
   readonly gone: readonly string[];
   /** Those that their source describes otherwise now, with the hash of that; the run keeps what it has. */
   readonly kept: readonly { readonly name: string; readonly hash: string }[];
+  /** By server, where it has other instructions now: their hash, empty where it has none any more. */
+  readonly instructions?: Readonly<Record<string, string>>;
 }
+
+/** What is known of changes already. */
+export interface KnownChanges { readonly kept: Readonly<Record<string, string>>; readonly instructions: Readonly<Record<string, string>> }
 
 export interface ToolRunner {
   /** What the agent may use now, by its patterns, in a stable order. */
   catalogue(spec: AgentSpec): Promise<ToolCatalogue>;
   /** Null where nothing has changed, as far as the servers say that are connected here: none is connected for this. Never rejects. */
-  changes?(spec: AgentSpec, pinned: readonly ToolDefinition[], kept: Readonly<Record<string, string>>): Promise<ToolChanges | null>;
+  changes?(spec: AgentSpec, pinned: readonly ToolDefinition[], known: KnownChanges): Promise<ToolChanges | null>;
   /** Why these arguments do not fit the definition's schema, for the model to read; null when they do. */
   check(tool: ToolDefinition, input: Readonly<Record<string, unknown>>): string | null;
   /** Whether a person has to approve of this call before it is begun. Of a tool that has a rule; in doubt, true. */

@@ -41,7 +41,8 @@ export function buildCatalogue(offers: readonly Offer[], rules: CatalogueRules):
     const tool = chosen.get(name);
     return tool === undefined ? [] : [definition(tool, wire.get(name) ?? name, rules)];
   });
-  return { tools, problems: problems.length <= mostProblems ? problems : [...problems.slice(0, mostProblems), `And ${problems.length - mostProblems} more problems like these.`] };
+  const instructions = Object.assign({}, ...offers.map((offer) => offer.instructions ?? {})) as Readonly<Record<string, string>>;
+  return { tools, ...(Object.keys(instructions).length === 0 ? {} : { instructions }), problems: problems.length <= mostProblems ? problems : [...problems.slice(0, mostProblems), `And ${problems.length - mostProblems} more problems like these.`] };
 }
 
 /** What lies beyond is not even looked at: a schema costs time. */

@@ -5,7 +5,7 @@ import { toolChanges, type Compared } from './changes.ts';
 const tool = (name: string, hash = 'h', wire_name = name.replace('/', '__')): ToolDefinition => (
   { name, wire_name, description: hash, input_schema: { type: 'object' }, effect: 'read', parallel: 'parallel', timeout_ms: 1, hash });
 const pinned = [tool('s/a'), tool('s/b'), tool('own'), tool('other/x')];
-const changes = (over: Partial<Compared>) => toolChanges({ pinned, offered: [tool('s/a'), tool('s/b')], heard: ['s/'], kept: {}, ...over });
+const changes = (over: Partial<Compared>) => toolChanges({ pinned, offered: [tool('s/a'), tool('s/b')], heard: ['s/'], kept: {}, instructed: { before: { s: 'i1', other: 'o1' }, now: { s: 'i1' } }, ...over });
 
 test.each<[string, Partial<Compared>, object | null]>([
   ['all as it was', {}, null],
@@ -17,6 +17,9 @@ test.each<[string, Partial<Compared>, object | null]>([
   ['which is told once', { offered: [tool('s/a', 'new'), tool('s/b')], kept: { 's/a': 'new' } }, null],
   ['and again when it changes again', { offered: [tool('s/a', 'newer'), tool('s/b')], kept: { 's/a': 'new' } }, { tools: pinned, gone: [], kept: [{ name: 's/a', hash: 'newer' }] }],
   ['and when it is as before', { kept: { 's/a': 'new' } }, { tools: pinned, gone: [], kept: [{ name: 's/a', hash: 'h' }] }],
+  ['a server says other things about itself now', { instructed: { before: { s: 'i1' }, now: { s: 'i2' } } }, { tools: pinned, gone: [], kept: [], instructions: { s: 'i2' } }],
+  ['or nothing any more', { instructed: { before: { s: 'i1' }, now: {} } }, { tools: pinned, gone: [], kept: [], instructions: { s: '' } }],
+  ['which is told once', { instructed: { before: { s: '' }, now: {} } }, null],
   ['a new one whose wire name is taken stays out', { offered: [tool('s/a'), tool('s/b'), tool('s/c', 'h', 's__a')] }, null],
 ])('%s', (_, over, expected) => {
   expect(changes(over)).toEqual(expected);

@@ -13,10 +13,12 @@ export interface Compared {
   readonly heard: readonly string[];
   /** Of tools that are known to be described otherwise: the hash of what they are now. */
   readonly kept: Readonly<Record<string, string>>;
+  /** By server, the hash of what it says about how to use it: as it is known, and now. */
+  readonly instructed: { readonly before: Readonly<Record<string, string>>; readonly now: Readonly<Record<string, string>> };
 }
 
 /** Null where nothing has changed. */
-export function toolChanges({ pinned, offered, heard, kept }: Compared): ToolChanges | null {
+export function toolChanges({ pinned, offered, heard, kept, instructed }: Compared): ToolChanges | null {
   const now = new Map(offered.map((tool) => [tool.name, tool]));
   const before = new Set(pinned.map(({ name }) => name));
   const wires = new Set(pinned.map(({ wire_name }) => wire_name));
@@ -28,6 +30,12 @@ export function toolChanges({ pinned, offered, heard, kept }: Compared): ToolCha
   });
   // A name on the wire is never given to another tool within a run.
   const fresh = offered.filter(({ name, wire_name }) => !before.has(name) && !wires.has(wire_name));
-  if (gone.length === 0 && otherwise.length === 0 && fresh.length === 0) return null;
-  return { tools: [...pinned.filter(({ name }) => !gone.includes(name)), ...fresh], gone, kept: otherwise };
+  const servers = heard.map((beginning) => beginning.slice(0, -1));
+  const instructions = Object.fromEntries(servers.flatMap((server) => {
+    const now_ = instructed.now[server] ?? '';
+    return now_ === (instructed.before[server] ?? '') ? [] : [[server, now_] as const];
+  }));
+  const otherWords = Object.keys(instructions).length > 0;
+  if (gone.length === 0 && otherwise.length === 0 && fresh.length === 0 && !otherWords) return null;
+  return { tools: [...pinned.filter(({ name }) => !gone.includes(name)), ...fresh], gone, kept: otherwise, ...(otherWords ? { instructions } : {}) };
 }

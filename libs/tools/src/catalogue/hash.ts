@@ -13,5 +13,9 @@ export function definitionHash(tool: Shown): string {
   return hash;
 }
 
+export function textHash(text: string): string {
+  return `sha256:${createHash('sha256').update(text).digest('hex')}`;
+}
+
 /** Servers' tools are looked at in each turn. */
 const hashes = new WeakMap<Shown, string>();

@@ -6,6 +6,7 @@ import type { CallEnd, Offer, OfferedTool, ToolKind } from '../kind.ts';
 import { createMcpConnection, ServerUnreachable, type ConnectionOptions, type CallParams, type McpConnection } from '../mcp/connection.ts';
 import { offeredTool } from '../mcp/offered-tool.ts';
 import { observationOf } from '../mcp/observation.ts';
+import { textHash } from '../catalogue/hash.ts';
 import { mayMatchBeginning } from '../catalogue/patterns.ts';
 import type { McpServerSource } from '../sources.ts';
 
@@ -79,12 +80,16 @@ async function offerOf(name: string, { source, connection }: Server): Promise<Of
     if (known !== undefined) return known;
     const entries = listed.map((entry) => offeredTool(name, entry, source.trusted));
     const isTool = (entry: OfferedTool | string): entry is OfferedTool => typeof entry !== 'string';
-    const offer = { tools: entries.filter(isTool), problems: entries.filter((entry) => typeof entry === 'string'), missing: [] };
+    const offer = { tools: entries.filter(isTool), problems: entries.filter((entry) => typeof entry === 'string'), missing: [], ...instructionsOf(name, connection) };
     offersOfLists.set(listed, offer);
     return offer;
   } catch (error) {
     return { tools: [], problems: [errorText(error)], missing: [`${name}/`] };
   }
+}
+
+function instructionsOf(name: string, { instructions }: McpConnection): Pick<Offer, 'instructions'> {
+  return instructions === null || instructions === '' ? {} : { instructions: { [name]: textHash(instructions) } };
 }
 
 /** Null where it takes longer. The list is asked for once, and goes on coming for whoever looks next. */
@@ -97,6 +102,7 @@ async function soon(offer: Promise<Offer>, waitMs: number): Promise<Offer | null
 function joined(offers: readonly Offer[]): Offer {
   return {
     tools: offers.flatMap((offer) => offer.tools), problems: offers.flatMap((offer) => offer.problems), missing: offers.flatMap((offer) => offer.missing),
+    instructions: Object.assign({}, ...offers.map((offer) => offer.instructions ?? {})) as Readonly<Record<string, string>>,
   };
 }
 

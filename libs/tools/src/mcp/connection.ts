@@ -48,6 +48,8 @@ export interface CallCourse {
 export interface McpConnection {
   /** Whether it is up now. */
   readonly connected: boolean;
+  /** What the server that is up now says about how to use it. */
+  readonly instructions: string | null;
   /** Its tools as it describes them. @throws ServerUnreachable */
   listTools(): Promise<readonly unknown[]>;
   /**
@@ -97,6 +99,7 @@ class Connection implements McpConnection {
   }
 
   get connected(): boolean { return this.#up !== null; }
+  get instructions(): string | null { return this.#up?.client.getInstructions() ?? null; }
 
   async listTools(): Promise<readonly unknown[]> {
     const up = await this.#ready();
