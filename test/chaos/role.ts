@@ -29,7 +29,9 @@ function tellOfMemory(): void {
     const collect = runInNewContext('gc') as () => void;
     collect();
     collect();
-    const left = { heap: process.memoryUsage().heapUsed, rss: process.memoryUsage().rss, resources: process.getActiveResourcesInfo().length };
+    const kinds: Record<string, number> = {};
+    for (const kind of process.getActiveResourcesInfo()) kinds[kind] = (kinds[kind] ?? 0) + 1;
+    const left = { heap: process.memoryUsage().heapUsed, rss: process.memoryUsage().rss, resources: process.getActiveResourcesInfo().length, kinds };
     process.stdout.write(`memory ${JSON.stringify(left)}\n`);
   });
 }

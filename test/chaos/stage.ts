@@ -230,7 +230,8 @@ export async function allEnded(stage: ChaosStage, ids: readonly string[], timeou
   });
 }
 
-export interface Memory { readonly heap: number; readonly rss: number; readonly resources: number }
+/** `resources` are what node counts as active (sockets, timers and their like), `kinds` the same by their names. */
+export interface Memory { readonly heap: number; readonly rss: number; readonly resources: number; readonly kinds: Readonly<Record<string, number>> }
 
 /** What is left in a process when its garbage has been collected. */
 export async function memoryOf(role: Role): Promise<Memory> {
@@ -240,6 +241,23 @@ export async function memoryOf(role: Role): Promise<Memory> {
     const line = /^memory (\{.*\})$/m.exec(role.output().slice(before))?.[1];
     return line === undefined ? undefined : JSON.parse(line) as Memory;
   });
+}
+
+/**
+ * The same once no more than `resources` are left. What is on its way out (idle connections, timers of requests that are over) goes by
+ * itself within a minute; what leaks does not.
+ *
+ * @throws {Error} That names what is left, when it does not go.
+ */
+export async function settledMemoryOf(role: Role, resources: number): Promise<Memory> {
+  let last = await memoryOf(role);
+  const end = performance.now() + 60_000;
+  while (last.resources > resources) {
+    if (performance.now() > end) throw new Error(`${last.resources} resources are left, where at most ${resources} should be: ${JSON.stringify(last.kinds)}`);
+    await new Promise((resolve) => { setTimeout(resolve, 1000); });
+    last = await memoryOf(role);
+  }
+  return last;
 }
 
 /** Reads everything that a history is made of. The processes go on. */
