@@ -230,6 +230,18 @@ export async function allEnded(stage: ChaosStage, ids: readonly string[], timeou
   });
 }
 
+/** The ids of all runs that the API lists, newest first. */
+export async function listedRuns(stage: ChaosStage): Promise<string[]> {
+  const ids: string[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: { data: readonly { id: string }[]; next_cursor: string | null } = await stage.client.runs({ limit: '200', ...(cursor === null ? {} : { cursor }) });
+    ids.push(...page.data.map(({ id }) => id));
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+  return ids;
+}
+
 /** `resources` are what node counts as active (sockets, timers and their like), `kinds` the same by their names. */
 export interface Memory { readonly heap: number; readonly rss: number; readonly resources: number; readonly kinds: Readonly<Record<string, number>> }
 
