@@ -100,6 +100,7 @@ test('R13: models that hang, in every way, keep none of the workers: runs beside
   for (const id of stuck) await here.client.cancel(id).catch(() => undefined);
   await ends(here, stuck, 120_000);
   const overS: number[] = [];
+  let firstOverS = Infinity;
   for (const [index, id] of stuck.entries()) {
     const silent = wayOf(`hung-${index}`) < 3;
     const log = await logOf(here, id);
@@ -108,12 +109,15 @@ test('R13: models that hang, in every way, keep none of the workers: runs beside
       expect(error_type).toBe('timeout');
       expect(detail).toMatch(silent ? /^(first_token|idle)_timeout: / : /^the turn took longer than its limit turn_timeout_s$/);
     }
+    firstOverS = Math.min(firstOverS, ...errors.map(({ ts }) => ts));
     // An attempt that somebody cancelled was shorter.
     const tried = log.flatMap((event, at) => event.type === 'turn_end' && log.slice(at - 2, at).some((other) => other.type === 'error') ? [event.duration] : []);
     for (const duration of tried) expect(duration).toBeGreaterThanOrEqual((silent ? 3 : dripS) - 0.05);
     overS.push(...tried.map((duration) => duration - (silent ? 3 : dripS)));
   }
   expect(overS.length).toBeGreaterThan(0);
+  // Were all slots held by those that hang, nobody could have been served before the first of them was over.
+  expect(beside.filter((run) => Date.parse(run.ended_at!) < firstOverS * 1000).length).toBeGreaterThan(healthy / 2);
   expect(await metric(here, 'treadle_commits_fenced_total')).toBe(0);
   expect(await metric(here, 'treadle_turns_redelivered_total')).toBe(0);
   process.stdout.write(`R13: ${hung} hang, ${slots} slots; ${healthy} healthy runs, s (median / p95 / longest): alone ${spread(alone)}, posted behind them ${spread(beside)}, after that ${spread(later)}; `

@@ -47,6 +47,7 @@ export function measuredModels(metrics: Metrics, gateway: ModelGateway): ModelGa
   return {
     unavailable: (models) => gateway.unavailable(models),
     admit: (asking) => gateway.admit(asking),
+    crowdedMs: (asking) => gateway.crowdedMs(asking),
     call: (call) => outside(async () => {
       const model = call.request.model.name;
       const startMs = performance.now();

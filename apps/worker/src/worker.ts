@@ -87,6 +87,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
     models: createModelGateway({
       connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock, fleet: createModelFleet({ redis: fleetRedis, prefix: settings.prefix }),
       breakers: { volume: settings.breakerVolume, openMs: settings.breakerOpenMs }, onTransition: onTransition(logger, metrics),
+      allowances: { slots: settings.workerConcurrency, share: settings.modelSlowStart },
     }),
     tools: createToolRunner(toolSources(setup.config, { secrets: setup.secrets ?? [], blobs: opened.archive })),
   });
@@ -227,6 +228,10 @@ function addDuties(ticks: Ticks, { settings, store, held, clock, archiving, metr
   ticks.add('models', every.models, async () => {
     await models.exchange();
     showBreakers(models.openBreakers(), clock.nowMs());
+    for (const { model, in_flight, allowance } of models.allowed()) {
+      metrics.modelInFlight.set({ model }, in_flight);
+      metrics.modelAllowance.set({ model }, allowance);
+    }
   });
   ticks.add('clock', every.clock, () => clock.refresh());
   for (const shard of shards) {

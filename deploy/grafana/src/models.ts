@@ -22,8 +22,9 @@ export const modelsDashboard = () => dashboard({
       series({ title: 'Fallbacks', description: 'Hops along the chain.', unit: 'ops', queries: [[rate('treadle_model_fallbacks_total', { by: ['from_model', 'to_model', 'error_type'], where: chain }), '{{from_model}} → {{to_model}}: {{error_type}}']] }),
     ] },
     { title: 'Latency', panels: [
-      latency({ title: 'Duration', description: 'From a request to the end of its reply.', width: 12 }, 'treadle_model_duration_seconds', { by: ['model'], where: model }),
-      latency({ title: 'First token', description: 'From a request to its first text. Replies of calls alone have none.', width: 12 }, 'treadle_model_first_token_seconds', { by: ['model'], where: model }),
+      latency({ title: 'Duration', description: 'From a request to the end of its reply.' }, 'treadle_model_duration_seconds', { by: ['model'], where: model }),
+      latency({ title: 'First token', description: 'From a request to its first text. Replies of calls alone have none.' }, 'treadle_model_first_token_seconds', { by: ['model'], where: model }),
+      series({ title: 'In flight', description: 'Requests under way in all workers, and how many may be. Where the two meet, runs wait for this model.', unit: 'short', queries: [[`sum by (model) (${metric('treadle_model_in_flight', ...model)})`, '{{model}}'], [`sum by (model) (${metric('treadle_model_allowance', ...model)})`, '{{model}}: allowed']] }),
     ] },
     { title: 'Tokens and cost', panels: [
       series({ title: 'Tokens', description: 'Wasted: paid for and thrown away.', unit: 'short', stacked: true, width: 12, queries: [[rate('treadle_model_tokens_total', { by: ['model', 'direction'], where: model }), '{{model}} {{direction}}']] }),

@@ -9,6 +9,7 @@ export { wishesOf, type ApprovalCommand, type ChildEnded, type Command, type Com
 export { actionPrompt, parseAction, type Action } from './action.ts';
 export { compactionLevels } from './compaction.ts';
 export { candidates } from './choose-model.ts';
+export { limitDue } from './limit-due.ts';
 export { joinPieces } from './continuation.ts';
 export { decide } from './decide.ts';
 export { answerIn, answerOf } from './decide-answer.ts';

@@ -7,7 +7,7 @@
  * E4  Any delivery at any time is harmless and makes progress: what is there is read from the claim, never remembered.
  * E5  Nothing here sleeps to wait: a wait is a commit that ends the delivery.
  */
-import { answerIn, answerOf, asked, assertNever, candidates, decide, estimateTokens, initialState, interpreted, isNewer, isSpawn, noJudgement, restoreState, specOf, toolUses, turnTimeoutOf, type Decision, type Judgement, type Message, type OfferedChild, type Prices, type ReplyCall, type RunState, type ToolCallsSettled, type TurnClaimed, type TurnInput } from '@treadle/core';
+import { answerIn, answerOf, asked, assertNever, candidates, decide, estimateTokens, initialState, interpreted, isNewer, isSpawn, limitDue, noJudgement, restoreState, specOf, toolUses, turnTimeoutOf, type Decision, type Judgement, type Message, type ModelSpec, type OfferedChild, type Prices, type ReplyCall, type RunState, type ToolCallsSettled, type TurnClaimed, type TurnInput } from '@treadle/core';
 import { digestsToApprove } from './approvals.ts';
 import { putOffUntilArchived, type ArchiveFirst } from './archive-first.ts';
 import { callModel, modelsTold, summarise } from './call-model.ts';
@@ -79,7 +79,7 @@ export async function executeTurn(deps: TurnDeps, job: { readonly run_id: string
   let timer: TurnTimer | null = null;
   try {
     if (lease.aborted) onLease();
-    if (await leftToAnother(deps, hold)) return 'done';
+    if (await leftToAnother(deps, hold) || await comesTooSoon(deps, hold)) return 'done';
     await quarantined(deps, hold);
     timer = new TurnTimer(deps, hold.hold);
     return await loop(deps, hold, timer);
@@ -129,14 +129,38 @@ function lackingHere(deps: TurnDeps, { hold, claimed }: Held): readonly string[]
 /** The run waits for a moment in the store, by the store's clock, and with all its commands: the pump gives it to whoever comes first, and no slot is held. */
 async function putOff(deps: TurnDeps, hold: RunHold, why: readonly string[]): Promise<true> {
   deps.onNotHere?.(hold.claim.run_id, why);
+  return comesAgain(hold, notHereMs * (1 + deps.random.jitter()));
+}
+
+async function comesAgain(hold: RunHold, delay_ms: number): Promise<true> {
   // It proves nothing about a run whose workers died.
   hold.tookOver = true;
   // A command that has come meanwhile waits with the others.
-  while (await hold.putOff(Math.round(notHereMs * (1 + deps.random.jitter())), { past_commands: true }) === 'inbox_changed');
+  while (await hold.putOff(Math.round(delay_ms), { past_commands: true }) === 'inbox_changed');
   return true;
 }
 
 const notHereMs = 300;
+
+/** Before anything is looked at: a run that would ask a model, and nothing else. Most of those that find no room come here. */
+async function comesTooSoon(deps: TurnDeps, held: Held): Promise<boolean> {
+  const { hold, claimed } = held;
+  const ends = claimed.deliveries > deps.limits.poison || claimed.nudges > deps.limits.nudges || limitDue(hold.state) !== null;
+  const decidesFirst = ends || claimed.other_store !== null || hold.commands.some(({ type }) => type === 'cancel' || type === 'pause');
+  return !decidesFirst && await crowdedOut(deps, hold, modelsToAsk(deps, held));
+}
+
+/** A model that has as many calls in flight here as it may have for now: the run comes again, here or elsewhere. It hops to no other model: nothing is wrong with this one yet. */
+async function crowdedOut(deps: TurnDeps, hold: RunHold, models: readonly ModelSpec[]): Promise<boolean> {
+  const wait_ms = models.length === 0 ? 0 : deps.models.crowdedMs({ run_id: hold.state.run_id, models });
+  return wait_ms > 0 && comesAgain(hold, wait_ms * (1 + deps.random.jitter() / 4));
+}
+
+/** By its decision the turn begins with a request that nobody has given leave for. What is said at the end of a run keeps it from ending no longer. */
+async function findsNoRoom(deps: TurnDeps, { hold, permit }: Held, { effect }: Decision): Promise<boolean> {
+  const asks = effect.type === 'call_model' || (effect.type === 'summarise' && effect.purpose.type === 'compaction');
+  return permit === null && asks && crowdedOut(deps, hold, [effect.model]);
+}
 
 /** A run on its last chance is tried while no other run here can be blamed. A limit of one would make every run such a one. */
 async function quarantined(deps: TurnDeps, { hold, claimed }: Held): Promise<void> {
@@ -196,6 +220,7 @@ async function loop(deps: TurnDeps, held: Held, timer: TurnTimer): Promise<TurnO
     const decision = decide(hold.state, { ...input, commands: hold.commands } as TurnInput);
     const lacking = input.type === 'turn_claimed' ? lackingFor(deps, held, decision) : null;
     if (lacking !== null && await putOff(deps, hold, lacking)) return 'done';
+    if (input.type === 'turn_claimed' && await findsNoRoom(deps, held, decision)) return 'done';
     const written = await hold.decided(decision, calls.ledgerFor(decision, input));
     if (written === 'fenced') return 'left';
     if (written === 'inbox_changed') continue;
@@ -256,15 +281,21 @@ async function toolChanges(deps: TurnDeps, { state }: RunHold): Promise<ToolChan
 }
 
 /** A turn that will ask a model, and no other, finds out whom it may ask. */
-async function admitted(deps: TurnDeps, { hold, claimed }: Held): Promise<Admission> {
+async function admitted(deps: TurnDeps, held: Held): Promise<Admission> {
+  const { state } = held.hold;
+  const models = modelsToAsk(deps, held);
+  const [first] = models;
+  if (first === undefined) return { unavailable: deps.models.unavailable(candidates(state, deps.prices)), room_ms: 0, permit: null };
+  return deps.models.admit({ run_id: state.run_id, models, tokens: estimateTokens(state, first.name) + first.max_output_tokens });
+}
+
+/** None where the turn waits for something else, or has its reply. */
+function modelsToAsk(deps: TurnDeps, { hold, claimed }: Held): readonly ModelSpec[] {
   const { state } = hold;
   const resumed = hold.commands.some((command) => command.type === 'resume');
   const waits = !resumed && (claimed.wait_ms > 0 || (state.status === 'paused' && state.resumes_at === null));
   const answered = state.calls.length > 0 || (state.candidate !== null && !state.turn_open);
-  const models = candidates(state, deps.prices);
-  const [first] = models;
-  if (waits || answered || first === undefined) return { unavailable: deps.models.unavailable(models), room_ms: 0, permit: null };
-  return deps.models.admit({ run_id: state.run_id, models, tokens: estimateTokens(state, first.name) + first.max_output_tokens });
+  return waits || answered ? [] : candidates(state, deps.prices);
 }
 
 interface Performing { readonly held: Held; readonly decision: Decision; readonly timer: TurnTimer; readonly calls: ToolCalls }

@@ -8,6 +8,8 @@ import { randomUUID } from 'node:crypto';
 import { costOf, type ErrorType, type ModelFailure, type ModelPrice, type ModelSpec, type Usage } from '@treadle/core';
 import type { Clock, ModelCall, ModelFleet, ModelGateway, ModelOutcome, OpenBreaker, Rates } from '@treadle/engine';
 import { redact, secretsOf } from './failure/redact.ts';
+import type { AllowanceOptions } from './health/allowance.ts';
+import type { Allowed } from './health/allowances.ts';
 import type { BreakerOptions, OnTransition } from './health/breakers.ts';
 import { noRates, type CredentialStrategy } from './health/credentials.ts';
 import { ModelHealth, type HeldPermit } from './health/model-health.ts';
@@ -33,6 +35,8 @@ export interface ModelGatewayOptions {
   /** What the processes know together. Default: this one alone. */
   readonly fleet?: ModelFleet;
   readonly breakers?: Partial<BreakerOptions>;
+  /** How many calls one model may have in flight here. Default: as many as are asked for. */
+  readonly allowances?: AllowanceOptions;
   readonly onTransition?: OnTransition;
   /** US dollars per million tokens, by the model's configured name; default: free. */
   readonly prices?: Readonly<Record<string, ModelPrice>>;
@@ -50,6 +54,8 @@ export interface ClosableModelGateway extends ModelGateway {
   /** Tells the fleet what was seen here, and learns what it knows: once a second or so. Never throws. */
   exchange(): Promise<void>;
   openBreakers(): readonly OpenBreaker[];
+  /** Of the models that were asked here: calls in flight, and how many may be. */
+  allowed(): readonly Allowed[];
   /** Lets go of idle connections. Calls in flight go on. */
   close(): void;
 }
@@ -126,15 +132,15 @@ export function createModelGateway(options: ModelGatewayOptions): ClosableModelG
   }
 
   return {
-    call, served, admit: (asking) => health.admit(asking), unavailable: (models) => health.unavailable(models), exchange: () => health.exchange(),
-    openBreakers: () => health.openBreakers(),
+    call, served, admit: (asking) => health.admit(asking), crowdedMs: (asking) => health.crowdedMs(asking), unavailable: (models) => health.unavailable(models), exchange: () => health.exchange(),
+    openBreakers: () => health.openBreakers(), allowed: () => health.allowed(),
     close: () => { health.close(); http.close(); },
   };
 }
 
 function healthOf(options: ModelGatewayOptions, nowMs: () => number): ModelHealth {
   return new ModelHealth({
-    fleet: options.fleet, nowMs, uuid: randomUUID, breakers: options.breakers, onTransition: options.onTransition,
+    fleet: options.fleet, nowMs, uuid: randomUUID, breakers: options.breakers, allowances: options.allowances, onTransition: options.onTransition,
     models: Object.entries(options.connections).map(([name, { base_url, provider = '', api_key, credentials, credential_strategy = 'fill_first', rates = noRates }]) => (
       { name, provider, base_url, keys: credentials ?? (api_key === undefined ? [] : [api_key]), strategy: credential_strategy, rates })),
   });

@@ -17,7 +17,7 @@ describe('the environment', () => {
   test('has defaults for everything that needs one', () => {
     expect(settings({})).toMatchObject({
       prefix: 'treadle', shards: 1, archiveMode: 'async', host: '127.0.0.1', port: 8080, metricsPort: 9464, workerConcurrency: 50,
-      breakerVolume: 20, breakerOpenMs: 10_000, releaseWaitMs: 30_000, leaseMs: 8000, drainTimeoutMs: 25_000, retentionHours: 24, archiveBacklog: 1_000_000, auth: 'off', logLevel: 'info', redisUrl: null, s3Bucket: null, otelDisabled: 'false', otelTracesExporter: null,
+      breakerVolume: 20, breakerOpenMs: 10_000, modelSlowStart: 0.5, releaseWaitMs: 30_000, leaseMs: 8000, drainTimeoutMs: 25_000, retentionHours: 24, archiveBacklog: 1_000_000, auth: 'off', logLevel: 'info', redisUrl: null, s3Bucket: null, otelDisabled: 'false', otelTracesExporter: null,
       otelEndpoint: null, otelSampler: 'parentbased_always_on', otelSamplerArg: 1, otelCaptureContent: 'false',
     });
   });

@@ -49,6 +49,7 @@ export const environmentTable = {
   workerConcurrency: required('WORKER_CONCURRENCY', 50, { meaning: 'turns in flight per worker process', parse: wholeNumber(1, 10_000) }),
   leaseMs: required('TREADLE_LEASE_MS', 8000, { meaning: 'how long the queue believes in a silent worker; the stalled check runs at a third of it', parse: wholeNumber(200, 600_000) }),
   breakerVolume: required('TREADLE_BREAKER_VOLUME', 20, { meaning: 'outcomes of one target within 10 s, over all workers, below which no circuit breaker opens', parse: wholeNumber(1, 1_000_000) }),
+  modelSlowStart: required('TREADLE_MODEL_SLOW_START', 0.5, { meaning: 'share of a worker\'s slots that calls to one model may hold at first, at least one; a reply makes it one more, up to all of them, and a time-out halves it. 1 = as many as there are slots, whatever becomes of them', parse: decimal(0, 1) }),
   releaseWaitMs: required('TREADLE_RELEASE_WAIT_MS', 30_000, { meaning: 'how long runs of an agent version that needs what no worker has (a function, a server, a model) wait for one that has it, before they go on without', parse: wholeNumber(0, 3_600_000) }),
   breakerOpenMs: required('TREADLE_BREAKER_OPEN_MS', 10_000, { meaning: 'how long a breaker stays open before the first probe; doubles with each opening in a row, up to twelve times as long', parse: wholeNumber(100, 3_600_000) }),
   poisonLimit: required('TREADLE_POISON_LIMIT', 3, { meaning: 'deliveries of a run in a row that may kill their worker before the run ends as poisoned', parse: wholeNumber(1, 1000) }),

@@ -40,7 +40,7 @@ export interface Asking {
 
 export interface Admission {
   readonly unavailable: readonly Unavailable[];
-  /** For the first that is not away; null where all are, or where it has no room. */
+  /** For the first that is not away; null where all are, or where it has no room, or too many calls in flight. */
   readonly permit: Permit | null;
   /** Until that one has room, ms. */
   readonly room_ms: number;
@@ -50,6 +50,11 @@ export interface ModelGateway {
   call(call: ModelCall): Promise<ModelOutcome>;
   /** Who may be asked now, and the leave to ask the first of them. */
   admit(asking: Asking): Promise<Admission>;
+  /**
+   * Ms after which the run should come again, because the first of the models that is not away has as many calls in flight here as it may
+   * have for now; 0: there is room. Who is told to come again does so, or frees nobody's place by staying away.
+   */
+  crowdedMs(asking: Pick<Asking, 'run_id' | 'models'>): number;
   /** Who of them is away, as far as is known here. */
   unavailable(models: readonly ModelSpec[]): readonly Unavailable[];
 }

@@ -67,12 +67,12 @@ export class Breakers {
     return [...this.#open.values()];
   }
 
-  /** A call has come out: `ok`, or failed in a way that says something about the host or the model. */
-  record({ host, model }: Targets, outcome: 'ok' | ErrorType): void {
+  /** A call has come out: `ok`, or failed in a way that says something about the host or the model; a failure may stand for as many as `count`. */
+  record({ host, model }: Targets, outcome: 'ok' | ErrorType, count = 1): void {
     if (outcome === 'ok') for (const target of [host, model]) this.#count(target, 'ok', 1);
     else {
       const scope = meteredBy[outcome];
-      if (scope !== null) this.#count(scope === 'host' ? host : model, outcome, 1);
+      if (scope !== null) this.#count(scope === 'host' ? host : model, outcome, count);
       // Whoever answers with a failure of its own is there.
       if (scope === 'model') this.#count(host, 'ok', 1);
     }

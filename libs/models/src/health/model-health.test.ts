@@ -147,6 +147,123 @@ describe('a breaker', () => {
   });
 });
 
+describe('calls in flight', () => {
+  const slots = 8;
+  const held = (over: Partial<ModelHealthOptions> = {}) => {
+    const w = world([model('a'), model('b')], { allowances: { slots, share: 0.5 }, ...over });
+    const admit = async (run_id: string, ...names: string[]) => (await w.health.admit({ run_id, models: names.map((name) => ({ name })) as never, tokens: 1 })).permit as HeldPermit | null;
+    /** As many as find room. */
+    const fill = async (name: string): Promise<HeldPermit[]> => {
+      const permits: HeldPermit[] = [];
+      for (let n = 0; n < 3 * slots; n++) {
+        const permit = await admit(`run_${n}`, name);
+        if (permit !== null) permits.push(permit);
+        else w.health.crowdedMs({ run_id: `run_${n}`, models: [{ name }] });
+      }
+      return permits;
+    };
+    const allowed = (name: string) => w.health.allowed().find((each) => each.model === name);
+    return { ...w, admit, fill, allowed };
+  };
+  const crowded = (w: ReturnType<typeof held>, ...names: string[]) => w.health.crowdedMs({ run_id: 'run_x', models: names.map((name) => ({ name })) }) > 0;
+
+  test('of a model that has not answered yet take half of the slots, and never keep another one from being asked', async () => {
+    const w = held();
+    expect(await w.fill('a')).toHaveLength(4);
+    expect([crowded(w, 'a'), crowded(w, 'b'), await w.fill('b')]).toEqual([true, false, expect.objectContaining({ length: 4 })]);
+    expect(w.health.allowed()).toEqual([{ model: 'a', in_flight: 4, allowance: 4 }, { model: 'b', in_flight: 4, allowance: 4 }]);
+  });
+
+  test('grow by one with each reply, up to all slots', async () => {
+    const w = held();
+    const [first, ...rest] = await w.fill('a');
+    first!.settle(replied);
+    expect(w.allowed('a')).toEqual({ model: 'a', in_flight: 3, allowance: 5 });
+    for (const permit of [...rest, ...await w.fill('a')]) permit.settle(replied);
+    expect(w.allowed('a')).toEqual({ model: 'a', in_flight: 0, allowance: slots });
+    await w.fill('a');
+    // As many as there are slots need no leave: the slots are the bound.
+    expect(crowded(w, 'a')).toBe(false);
+  });
+
+  test('are halved by a time-out, and are what they were after any other failure or an abort', async () => {
+    const w = held({ breakers: { volume: 1_000_000 } });
+    const after = async (type: ErrorType) => {
+      const granted = await w.health.grant('a', '', 1);
+      if (granted.type === 'granted') granted.permit.settle(failed(type));
+      return w.allowed('a')?.allowance;
+    };
+    const types = Object.keys(meteredBy) as ErrorType[];
+    for (const type of types.filter((each) => each !== 'timeout')) expect([type, await after(type)]).toEqual([type, 4]);
+    expect([await after('timeout'), await after('timeout'), await after('timeout')]).toEqual([2, 1, 1]);
+  });
+
+  test('that were given back unused, or found no room in the rates, hold no place', async () => {
+    const fleet = createMemoryFleet().join();
+    const w = world([model('a', { rates: { ...noRates, in_flight: 1 } })], { fleet, allowances: { slots, share: 0.5 } });
+    const permit = (await w.ask()).permit!;
+    expect((await w.ask()).permit).toBeNull();
+    expect(w.health.allowed()).toMatchObject([{ in_flight: 1 }]);
+    permit.release();
+    permit.release();
+    expect(w.health.allowed()).toMatchObject([{ in_flight: 0 }]);
+  });
+
+  test('that nobody was asked about have a place, with room or without', async () => {
+    const w = held();
+    await w.fill('a');
+    const hop = await w.health.grant('a', '', 1);
+    expect([hop.type, w.allowed('a')?.in_flight]).toEqual(['granted', 5]);
+    if (hop.type === 'granted') hop.permit.settle(replied);
+    expect(w.allowed('a')).toMatchObject({ in_flight: 4, allowance: 5 });
+  });
+
+  test('hold a run at its model: it does not go to the next one of the chain, unless the first is away', async () => {
+    const w = held({ breakers: { volume: 1 } });
+    await w.fill('a');
+    expect([await w.admit('run', 'a', 'b'), crowded(w, 'a', 'b')]).toEqual([null, true]);
+    const hop = await w.health.grant('a', '', 1);
+    if (hop.type === 'granted') hop.permit.settle(failed('server_error'));
+    await new Promise((resolve) => { setImmediate(resolve); });
+    expect([(await w.admit('run', 'a', 'b'))?.model, crowded(w, 'a', 'b')]).toEqual(['b', false]);
+  });
+
+  test.each([['while others wait, and open the breaker as if all slots had been theirs', true], ['of a run that is alone count once', false]])('that time out %s', async (_what, others) => {
+    const w = held({ breakers: { volume: 20 } });
+    // Far apart: no window sees two of them.
+    let timeouts = 0;
+    for (; timeouts < 12 && w.moves.length === 0; timeouts++) {
+      const [first, ...rest] = others ? await w.fill('a') : [await w.admit('run', 'a')];
+      for (const permit of rest) permit.release();
+      first!.settle(failed('timeout'));
+      await new Promise((resolve) => { setImmediate(resolve); });
+      w.pass(1000);
+    }
+    // 2, 4, then 8 each: 20 with the fourth.
+    expect([timeouts, w.moves]).toEqual(others ? [4, ['host:a.example:timeout open']] : [12, []]);
+  });
+
+  test('of a model that answers between its time-outs open nothing', async () => {
+    const w = held({ breakers: { volume: 20 } });
+    for (let n = 0; n < 20; n++) {
+      const [first, second, ...rest] = await w.fill('a');
+      for (const permit of rest) permit.release();
+      first!.settle(failed('timeout'));
+      await new Promise((resolve) => { setImmediate(resolve); });
+      const ok = second ?? await w.admit('run', 'a');
+      for (let times = 0; times < 8; times++) (times === 0 ? ok : await w.admit('run', 'a'))?.settle(replied);
+      await new Promise((resolve) => { setImmediate(resolve); });
+    }
+    expect(w.moves).toEqual([]);
+  });
+
+  test('a share of one holds back nobody, whatever the calls come to', async () => {
+    const w = held({ allowances: { slots, share: 1 }, breakers: { volume: 1_000_000 } });
+    for (let n = 0; n < 5; n++) (await w.admit('run', 'a'))?.settle(failed('timeout'));
+    expect([(await w.fill('a')).length, crowded(w, 'a')]).toEqual([3 * slots, false]);
+  });
+});
+
 describe('a bench', () => {
   test('of a quota keeps its key from being asked until it is over; another key serves', async () => {
     const { call, names, pass, health } = world([model('a', { keys: ['k1', 'k2'] })]);

@@ -2,7 +2,7 @@
  * Who may be asked now. Knows breakers, benches and rates of the models that are configured here, as the fleet knows them, and gives
  * leave to ask: a permit. What a call came to is told here, and to the fleet.
  *
- * Owns: the breakers, the benches known here, the permits not released yet. Nothing of it outlives the process; the fleet keeps what matters.
+ * Owns: the breakers, the benches known here, the permits not released yet, who is in flight (allowances.ts). Nothing of it outlives the process; the fleet keeps what matters.
  *
  * H1  Never throws and never stands in the way: where the fleet cannot be asked, it goes by what is known here (M5).
  * H2  A probe, and a place in flight, are let go when the call is over, or run out with the process that held them.
@@ -10,6 +10,8 @@
  */
 import type { ErrorType, ModelFailure, ModelSpec, Unavailable } from '@treadle/core';
 import type { Admission, Asking, Bench, ModelFleet, ModelOutcome, OpenBreaker, Permit, Rates } from '@treadle/engine';
+import type { AllowanceOptions } from './allowance.ts';
+import { Allowances, type Allowed, type Place } from './allowances.ts';
 import { Breakers, defaultBreakerOptions, type BreakerOptions, type OnTransition, type Probe } from './breakers.ts';
 import { benchMs, benchTime } from './bench-times.ts';
 import { CredentialPool, noRates, type Credential, type CredentialStrategy } from './credentials.ts';
@@ -33,6 +35,8 @@ export interface ModelHealthOptions {
   readonly nowMs: () => number;
   readonly uuid: () => string;
   readonly breakers?: Partial<BreakerOptions> | undefined;
+  /** Absent: no model is held back. */
+  readonly allowances?: AllowanceOptions | undefined;
   readonly onTransition?: OnTransition | undefined;
 }
 
@@ -50,14 +54,18 @@ const lookAgainMs = 2000;
 /** When to look again at what a person has opened. */
 const forcedMs = 30_000;
 
+const unlimited: AllowanceOptions = { slots: Number.MAX_SAFE_INTEGER, share: 1 };
+
 interface Known extends Reached { readonly pool: CredentialPool; readonly targets: Targets }
 
+interface Granting { readonly name: string; readonly model: Known | undefined; readonly credential: Credential; readonly probes: readonly Probe[]; readonly id: string | null; readonly place: Place }
 type Granted = { readonly type: 'granted'; readonly permit: HeldPermit } | { readonly type: 'wait'; readonly wait_ms: number };
 
 export class ModelHealth {
   readonly #options: ModelHealthOptions;
   readonly #models: ReadonlyMap<string, Known>;
   readonly #breakers: Breakers;
+  readonly #allowances: Allowances;
   readonly #benches = new Map<string, Bench>();
   /** Benches that the fleet knew of; one of them that it knows no more was taken back by somebody. */
   #told: ReadonlySet<string> = new Set();
@@ -67,7 +75,9 @@ export class ModelHealth {
 
   constructor(options: ModelHealthOptions) {
     this.#options = options;
-    this.#breakers = new Breakers({ fleet: options.fleet ?? null, nowMs: options.nowMs, onTransition: options.onTransition ?? (() => undefined) }, { ...defaultBreakerOptions, ...options.breakers });
+    const breakers = { ...defaultBreakerOptions, ...options.breakers };
+    this.#breakers = new Breakers({ fleet: options.fleet ?? null, nowMs: options.nowMs, onTransition: options.onTransition ?? (() => undefined) }, breakers);
+    this.#allowances = new Allowances({ ...options.allowances ?? unlimited, nowMs: options.nowMs, volume: breakers.volume });
     this.#models = new Map(options.models.map((model) => [model.name, {
       ...model, targets: targetsOf(model.name, model.base_url),
       pool: new CredentialPool({ model_name: model.name, provider: model.provider, base_url: model.base_url, keys: model.keys, strategy: model.strategy }),
@@ -90,22 +100,38 @@ export class ModelHealth {
 
   async admit({ run_id, models, tokens }: Asking): Promise<Admission> {
     const unavailable: Unavailable[] = [];
-    let first: Granted | null = null;
+    let first: Granted | 'crowded' | null = null;
     for (const { name } of models) {
       const away = this.#away(name);
       if (away !== null) unavailable.push(away);
       else if (first === null) {
-        const probes = await this.#takeProbes(name);
-        if (probes === null) unavailable.push(this.#waiting(name, 'breaker_open', lookAgainMs));
-        else first = await this.#grant({ name, run_id, tokens, probes });
+        const place = this.#allowances.take(name, run_id);
+        const probes = place === null ? [] : await this.#takeProbes(name);
+        if (place === null) first = 'crowded';
+        else if (probes !== null) first = await this.#grant({ name, run_id, tokens, probes, place });
+        else {
+          place.leave(null);
+          unavailable.push(this.#waiting(name, 'breaker_open', lookAgainMs));
+        }
       }
     }
-    return { unavailable, permit: first?.type === 'granted' ? first.permit : null, room_ms: first?.type === 'wait' ? first.wait_ms : 0 };
+    if (first === null || first === 'crowded') return { unavailable, permit: null, room_ms: 0 };
+    return first.type === 'granted' ? { unavailable, permit: first.permit, room_ms: 0 } : { unavailable, permit: null, room_ms: first.wait_ms };
+  }
+
+  crowdedMs({ run_id, models }: Pick<Asking, 'run_id'> & { readonly models: readonly Pick<ModelSpec, 'name'>[] }): number {
+    const first = models.find(({ name }) => this.#away(name) === null);
+    return first === undefined || !this.#models.has(first.name) ? 0 : this.#allowances.crowdedMs(first.name, run_id);
+  }
+
+  /** Of the models that were asked here: calls in flight, and how many may be. */
+  allowed(): readonly Allowed[] {
+    return this.#allowances.all();
   }
 
   /** For a call that nobody was asked about: a summary, a hop within a turn. It probes nothing; its rates hold all the same. */
   grant(name: string, run_id: string, tokens: number): Promise<Granted> {
-    return this.#grant({ name, run_id, tokens, probes: [] });
+    return this.#grant({ name, run_id, tokens, probes: [], place: this.#allowances.enter(name) });
   }
 
   close(): void {
@@ -178,8 +204,8 @@ export class ModelHealth {
     this.#options.fleet?.dropProbe(breaker.id, token).catch(() => undefined);
   }
 
-  async #grant(wanted: { readonly name: string; readonly run_id: string; readonly tokens: number; readonly probes: readonly Probe[] }): Promise<Granted> {
-    const { name, run_id, tokens, probes } = wanted;
+  async #grant(wanted: { readonly name: string; readonly run_id: string; readonly tokens: number; readonly probes: readonly Probe[]; readonly place: Place }): Promise<Granted> {
+    const { name, run_id, tokens, probes, place } = wanted;
     const { fleet, uuid } = this.#options;
     const model = this.#models.get(name);
     const rates = model?.rates ?? noRates;
@@ -190,10 +216,11 @@ export class ModelHealth {
       const reply = await fleet.reserve({ id, target: credential.target, rates, tokens, run_id, lease_ms: leaseMs }).catch(() => null);
       if (reply?.type === 'wait') {
         for (const probe of probes) this.#dropProbe(probe);
+        place.leave(null);
         return reply;
       }
     }
-    return { type: 'granted', permit: this.#permit({ name, model, credential, probes, id }) };
+    return { type: 'granted', permit: this.#permit({ name, model, credential, probes, id, place }) };
   }
 
   /** A run that was told to wait for a key comes back to that key, in whatever process. */
@@ -202,7 +229,7 @@ export class ModelHealth {
     return model.pool.choose((target) => this.#benched(target) !== null, run_id) ?? model.pool.lastResort((target) => this.#benched(target)?.until_ms ?? 0);
   }
 
-  #permit({ name, model, credential, probes, id }: { readonly name: string; readonly model: Known | undefined; readonly credential: Credential; readonly probes: readonly Probe[]; readonly id: string | null }): HeldPermit {
+  #permit({ name, model, credential, probes, id, place }: Granting): HeldPermit {
     const { fleet } = this.#options;
     const renewing = probes.length === 0 && id === null ? undefined : setInterval(() => {
       for (const { breaker, token } of probes) fleet?.takeProbe(breaker.id, token, leaseMs).catch(() => undefined);
@@ -218,19 +245,24 @@ export class ModelHealth {
     };
     return {
       model: name, credential,
-      release: () => { if (open) end(0, Promise.resolve()); },
+      release: () => {
+        if (!open) return;
+        place.leave(null);
+        end(0, Promise.resolve());
+      },
       settle: (outcome) => {
         if (!open) return;
-        end(tokensOf(outcome), model === undefined ? Promise.resolve() : this.#charge(model, credential, { outcome, probes }));
+        const count = place.leave(healthOf(outcome));
+        end(tokensOf(outcome), model === undefined ? Promise.resolve() : this.#charge(model, credential, { outcome, count, probes }));
       },
     };
   }
 
   /** Settles when the fleet has been told what came of the probes. */
-  #charge(model: Known, credential: Credential, { outcome, probes }: { readonly outcome: ModelOutcome; readonly probes: readonly Probe[] }): Promise<void> {
+  #charge(model: Known, credential: Credential, { outcome, count, probes }: { readonly outcome: ModelOutcome; readonly count: number; readonly probes: readonly Probe[] }): Promise<void> {
     const came = healthOf(outcome);
     let told = Promise.resolve();
-    if (came !== null) this.#breakers.record(model.targets, came);
+    if (came !== null) this.#breakers.record(model.targets, came, count);
     if (came === 'ok') {
       for (const target of [credential.target, model.targets.model]) this.#unbench(target);
       told = this.#breakers.probed(probes, 'ok');

@@ -1,0 +1,46 @@
+import type { ErrorType } from '@treadle/core';
+import { expect, test } from 'vitest';
+import { allowanceAfter, comesAgainMs, firstAllowance, standsFor } from './allowance.ts';
+
+test.each([
+  [10, 0.5, 5], [50, 0.5, 25], [3, 0.5, 1], [1, 0.5, 1], [10, 0, 1], [10, 0.01, 1], [10, 1, 10],
+])('of %d slots a model begins with the share %d: %d', (slots, share, calls) => {
+  expect(firstAllowance({ slots, share })).toBe(calls);
+});
+
+test.each<[number, 'ok' | ErrorType | null, number]>([
+  [1, 'ok', 2], [9, 'ok', 10], [10, 'ok', 10],
+  [10, 'timeout', 5], [5, 'timeout', 2], [3, 'timeout', 1], [1, 'timeout', 1],
+  [5, 'server_error', 5], [5, 'overloaded', 5], [5, 'connect_failed', 5], [5, 'empty_response', 5], [5, null, 5],
+])('of %d calls that may be in flight, one that came to %s leaves %d of 10', (allowance, came, after) => {
+  expect(allowanceAfter(allowance, came, 10)).toBe(after);
+});
+
+test('as many replies as there are slots give a model all of them, and a few time-outs leave it one', () => {
+  const after = (came: 'ok' | 'timeout', times: number, from: number) => Array.from({ length: times }).reduce<number>((calls) => allowanceAfter(calls, came, 50), from);
+  expect(after('ok', 25, firstAllowance({ slots: 50, share: 0.5 }))).toBe(50);
+  expect(after('timeout', 6, 50)).toBe(1);
+});
+
+test.each([
+  [10, 40, 1], [5, 0, 1], [5, 5, 2], [5, 40, 2], [2, 3, 3], [1, 1, 2], [1, 4, 5], [1, 40, 10],
+])('with %d in flight and %d waiting for one of 10 slots a time-out stands for %d', (allowance, waiting, count) => {
+  expect(standsFor(allowance, { waiting, slots: 10 })).toBe(count);
+});
+
+test.each([
+  ['at once where the model has just answered', 0, 0, 250],
+  ['after as long as it has been silent', 900, 0, 900],
+  ['but not much later, however long that is', 3_600_000, 0, 2000],
+  ['behind those who were sent away before', 2000, 2100, 2150],
+  ['closer together where it answers soon', 200, 1000, 1006],
+  ['not before its own time, where those were sent away long ago', 700, -90_000, 700],
+])('a run comes again %s', (_when, quiet_ms, last_ms, ms) => {
+  expect(comesAgainMs({ quiet_ms, last_ms })).toBe(ms);
+});
+
+test('as many as may look within two seconds look, however many wait', () => {
+  let last_ms = 0;
+  const times = Array.from({ length: 400 }, () => { last_ms = comesAgainMs({ quiet_ms: 60_000, last_ms }); return last_ms; });
+  for (let from = 2000; from < 20_000; from += 2000) expect(times.filter((ms) => ms >= from && ms < from + 2000)).toHaveLength(40);
+});

@@ -1,0 +1,130 @@
+/**
+ * Which calls of this process are in flight, by model, and whether one more may be. A model that has never answered, or that hangs, has some
+ * of the slots; the others are for those that answer (docs/adr/0021).
+ *
+ * Owns: the places of calls in flight, and who waits for one. There is a record for each model of the configuration that was asked.
+ *
+ * L1  Nothing here waits: who finds no room is told when to come again.
+ * L2  A call that could not be asked about before (a hop, a summary) has a place whether there is room or not: its turn has begun.
+ * L3  Where a model may have all slots, nobody is told to wait: the slots are the bound.
+ */
+import type { ErrorType } from '@treadle/core';
+import { allowanceAfter, comesAgainMs, firstAllowance, standsFor, type AllowanceOptions } from './allowance.ts';
+
+/** Of one call in flight. */
+export interface Place {
+  /** The call is over; `null`: nothing is known of it. How often the breakers are to count that. */
+  leave(came: 'ok' | ErrorType | null): number;
+}
+
+export interface Allowed { readonly model: string; readonly in_flight: number; readonly allowance: number }
+
+interface Record {
+  allowance: number;
+  inFlight: number;
+  /** Of the last reply, or of the first of the calls in flight. */
+  quietSinceMs: number;
+  /** When the last of those who were sent away comes again. */
+  lastMs: number;
+  /** By run: when it comes again. Never more than slots: more of them say nothing new. */
+  readonly waiting: Map<string, number>;
+  /** Time-outs since the last reply while others waited, with those that they stand for. */
+  missed: number;
+}
+
+export interface AllowancesDeps extends AllowanceOptions {
+  readonly nowMs: () => number;
+  /** In a row, with nobody served between, as many time-outs are told to the breakers at once, however long they took. */
+  readonly volume: number;
+}
+
+export class Allowances {
+  readonly #deps: AllowancesDeps;
+  readonly #records = new Map<string, Record>();
+
+  constructor(deps: AllowancesDeps) {
+    this.#deps = deps;
+  }
+
+  /** Ms until the run should come again; 0: there is room now. */
+  crowdedMs(model: string, run_id: string): number {
+    const record = this.#of(model);
+    if (this.#hasRoom(record)) return 0;
+    const now = this.#deps.nowMs();
+    const ms = comesAgainMs({ quiet_ms: now - record.quietSinceMs, last_ms: record.lastMs - now });
+    record.lastMs = now + ms;
+    if (record.waiting.has(run_id) || record.waiting.size < this.#deps.slots) record.waiting.set(run_id, now + ms);
+    return ms;
+  }
+
+  /** Null: there is no room. */
+  take(model: string, run_id: string): Place | null {
+    const record = this.#of(model);
+    if (!this.#hasRoom(record)) return null;
+    record.waiting.delete(run_id);
+    return this.#enter(record);
+  }
+
+  /** Whether there is room or not (L2). */
+  enter(model: string): Place {
+    return this.#enter(this.#of(model));
+  }
+
+  all(): readonly Allowed[] {
+    return [...this.#records].map(([model, { inFlight, allowance }]) => ({ model, in_flight: inFlight, allowance }));
+  }
+
+  #of(model: string): Record {
+    let record = this.#records.get(model);
+    if (record === undefined) {
+      record = { allowance: firstAllowance(this.#deps), inFlight: 0, quietSinceMs: 0, lastMs: 0, waiting: new Map(), missed: 0 };
+      this.#records.set(model, record);
+    }
+    return record;
+  }
+
+  #hasRoom({ allowance, inFlight }: Record): boolean {
+    return allowance >= this.#deps.slots || inFlight < allowance;
+  }
+
+  #enter(record: Record): Place {
+    if (record.inFlight === 0) record.quietSinceMs = this.#deps.nowMs();
+    record.inFlight += 1;
+    let open = true;
+    return {
+      leave: (came) => {
+        if (!open) return 1;
+        open = false;
+        record.inFlight -= 1;
+        return this.#left(record, came);
+      },
+    };
+  }
+
+  #left(record: Record, came: 'ok' | ErrorType | null): number {
+    const { slots, volume } = this.#deps;
+    const { allowance } = record;
+    // With all slots there is nobody who could be held back.
+    record.allowance = this.#deps.share >= 1 ? allowance : allowanceAfter(allowance, came, slots);
+    if (came === 'ok') {
+      record.quietSinceMs = this.#deps.nowMs();
+      record.missed = 0;
+    }
+    if (came !== 'timeout') return 1;
+    const waiting = this.#waiting(record);
+    if (waiting === 0) return 1;
+    const count = standsFor(allowance, { waiting, slots });
+    record.missed += count;
+    return record.missed >= volume ? Math.max(count, volume) : count;
+  }
+
+  /** A run that has gone elsewhere, or was cancelled, does not come again. */
+  #waiting({ waiting }: Record): number {
+    const now = this.#deps.nowMs();
+    for (const [run_id, againMs] of waiting) if (againMs + lateMs < now) waiting.delete(run_id);
+    return waiting.size;
+  }
+}
+
+/** As late as a run may be that waits for a slot, too. */
+const lateMs = 5000;
