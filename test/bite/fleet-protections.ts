@@ -78,6 +78,18 @@ export const fleetProtections: readonly Protection[] = [
     tests: [{ file: 'libs/models/src/health/model-health.test.ts', named: 'is let go only when the fleet has been told' }],
   },
   {
+    name: 'slots-for-others',
+    without: 'a model that hangs is asked by as many runs as there are slots, and those of other models wait for it',
+    edits: [{ file: 'libs/engine/src/execute-turn.ts', find: '  if (wait_ms <= 0) return false;\n', replace: '  if (wait_ms >= 0) return false;\n' }],
+    tests: [{ file: 'test/engine/crowded.test.ts', named: 'comes again after its wait' }],
+  },
+  {
+    name: 'held-back-heard',
+    without: 'a model that is held back times out too seldom for its breaker to open',
+    edits: [{ file: 'libs/models/src/health/allowances.ts', find: 'const count = standsFor(among, { waiting, slots });', replace: 'const count = 1;' }],
+    tests: [{ file: 'libs/models/src/health/model-health.test.ts', named: 'open the breaker as if all slots had been theirs' }],
+  },
+  {
     name: 'refused-for-good',
     without: 'a request that was refused for what is in it is sent to the same model again',
     edits: [{ file: 'libs/core/src/recovery.ts', find: 'const elsewhere: Recovery = { same_model_retries: 0,', replace: 'const elsewhere: Recovery = { same_model_retries: 1,' }],

@@ -1,6 +1,6 @@
 /** A run whose model has as many calls in flight as it may have comes again: without an event, a request or blame, and it hops nowhere. */
 import { defaultLimits, idIn, noJudgement, noUsage, type Command, type ModelReply, type RunEvent } from '@treadle/core';
-import { createRun, executeTurn, HeldRuns, noIncrements, WarmRuns, type ModelGateway, type TurnDeps } from '@treadle/engine';
+import { createRun, executeTurn, HeldRuns, noIncrements, WarmRuns, type ModelGateway, type Span, type TurnDeps } from '@treadle/engine';
 import { alwaysThere, createMemoryRunStore, testModel, testSpec, testTool } from '@treadle/testkit';
 import { expect, test } from 'vitest';
 
@@ -92,6 +92,17 @@ test('a command that wakes it early finds no more room than it did, and is not l
   w.room.crowded = false;
   await w.deliver();
   expect(w.asked).toEqual([expect.stringMatching(/one.*two/)]);
+});
+
+test('that it looked for room is no part of its trace', async () => {
+  const ended: unknown[] = [];
+  const span: Span = { traceparent: null, begin: () => span, carriedBy: () => undefined, end: ({ type }) => { ended.push(type); } };
+  const w = await world({ tracer: { begin: () => span } });
+  await w.deliver();
+  expect(ended).toEqual([]);
+  w.room.crowded = false;
+  await w.deliver();
+  expect(ended).toEqual(['model_call', 'turn']);
 });
 
 test('to be paused or cancelled it needs no room', async () => {

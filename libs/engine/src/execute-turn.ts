@@ -21,7 +21,7 @@ import type { Archive } from './ports/archive.ts';
 import type { Admission, ModelGateway, Permit } from './ports/model-gateway.ts';
 import { StoreAway, type Claimed } from './ports/run-store.ts';
 import type { ToolChanges, ToolRunner } from './ports/tool-runner.ts';
-import { noTracer, type Tracer } from './ports/tracer.ts';
+import { noSpan, noTracer, type Tracer } from './ports/tracer.ts';
 import { ToolCalls } from './settle-tool-calls.ts';
 
 export interface TurnDeps extends HoldDeps {
@@ -153,7 +153,10 @@ async function comesTooSoon(deps: TurnDeps, held: Held): Promise<boolean> {
 /** A model that has as many calls in flight here as it may have for now: the run comes again, here or elsewhere. It hops to no other model: nothing is wrong with this one yet. */
 async function crowdedOut(deps: TurnDeps, hold: RunHold, models: readonly ModelSpec[]): Promise<boolean> {
   const wait_ms = models.length === 0 ? 0 : deps.models.crowdedMs({ run_id: hold.state.run_id, models });
-  return wait_ms > 0 && comesAgain(hold, wait_ms * (1 + deps.random.jitter() / 4));
+  if (wait_ms <= 0) return false;
+  // A trace would have one such delivery every two seconds.
+  hold.span = noSpan;
+  return comesAgain(hold, wait_ms * (1 + deps.random.jitter() / 4));
 }
 
 /** By its decision the turn begins with a request that nobody has given leave for. What is said at the end of a run keeps it from ending no longer. */

@@ -90,30 +90,33 @@ export class Allowances {
   #enter(record: Record): Place {
     if (record.inFlight === 0) record.quietSinceMs = this.#deps.nowMs();
     record.inFlight += 1;
+    const among = record.allowance;
     let open = true;
     return {
       leave: (came) => {
         if (!open) return 1;
         open = false;
         record.inFlight -= 1;
-        return this.#left(record, came);
+        return this.#left(record, came, among);
       },
     };
   }
 
-  #left(record: Record, came: 'ok' | ErrorType | null): number {
-    const { slots, volume } = this.#deps;
-    const { allowance } = record;
+  /** `among`: so many were allowed when the call began. */
+  #left(record: Record, came: 'ok' | ErrorType | null, among: number): number {
+    const { slots, volume, share } = this.#deps;
     // With all slots there is nobody who could be held back.
-    record.allowance = this.#deps.share >= 1 ? allowance : allowanceAfter(allowance, came, slots);
+    if (share < 1) record.allowance = allowanceAfter(record.allowance, came, slots);
     if (came === 'ok') {
       record.quietSinceMs = this.#deps.nowMs();
+      // It answers again: who finds no room now is not sent behind all those who found none while it was silent.
+      record.lastMs = 0;
       record.missed = 0;
     }
     if (came !== 'timeout') return 1;
     const waiting = this.#waiting(record);
     if (waiting === 0) return 1;
-    const count = standsFor(allowance, { waiting, slots });
+    const count = standsFor(among, { waiting, slots });
     record.missed += count;
     return record.missed >= volume ? Math.max(count, volume) : count;
   }

@@ -243,6 +243,13 @@ describe('calls in flight', () => {
     expect([timeouts, w.moves]).toEqual(others ? [4, ['host:a.example:timeout open']] : [12, []]);
   });
 
+  test('that time out together stand for what they were when they began, not for what is allowed after the first of them', async () => {
+    const w = held({ breakers: { volume: 9 } });
+    for (const permit of await w.fill('a')) permit.settle(failed('timeout'));
+    await new Promise((resolve) => { setImmediate(resolve); });
+    expect([w.allowed('a')?.allowance, w.moves]).toEqual([1, []]);
+  });
+
   test('of a model that answers between its time-outs open nothing', async () => {
     const w = held({ breakers: { volume: 20 } });
     for (let n = 0; n < 20; n++) {
@@ -255,6 +262,17 @@ describe('calls in flight', () => {
       await new Promise((resolve) => { setImmediate(resolve); });
     }
     expect(w.moves).toEqual([]);
+  });
+
+  test('send a run away for longer the more were sent away before, until the model answers', async () => {
+    const w = held();
+    const [first] = await w.fill('a');
+    w.pass(60_000);
+    const waits = Array.from({ length: 200 }, () => w.health.crowdedMs({ run_id: 'run_x', models: [{ name: 'a' }] }));
+    expect(waits.at(-1)).toBeGreaterThan(10_000);
+    first!.settle(replied);
+    await w.fill('a');
+    expect(w.health.crowdedMs({ run_id: 'run_x', models: [{ name: 'a' }] })).toBeLessThan(500);
   });
 
   test('a share of one holds back nobody, whatever the calls come to', async () => {
