@@ -52,7 +52,7 @@ export interface ModelGateway {
   admit(asking: Asking): Promise<Admission>;
   /**
    * Ms after which the run should come again, because the first of the models that is not away has as many calls in flight here as it may
-   * have for now; 0: there is room. Who is told to come again does so, or frees nobody's place by staying away.
+   * have for now; 0: there is room, which only `admit` takes.
    */
   crowdedMs(asking: Pick<Asking, 'run_id' | 'models'>): number;
   /** Who of them is away, as far as is known here. */

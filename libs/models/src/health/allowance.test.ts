@@ -34,6 +34,7 @@ test.each([
   ['but not much later, however long that is', 3_600_000, 0, 2000],
   ['behind those who were sent away before', 2000, 2100, 2150],
   ['closer together where it answers soon', 200, 1000, 1006],
+  ['within ten minutes, also where the clock was set back', 2000, 7_200_000, 600_000],
   ['not before its own time, where those were sent away long ago', 700, -90_000, 700],
 ])('a run comes again %s', (_when, quiet_ms, last_ms, ms) => {
   expect(comesAgainMs({ quiet_ms, last_ms })).toBe(ms);

@@ -37,6 +37,8 @@ const soonestMs = 250;
 const latestMs = 2000;
 /** Within that time, as many as come again; those beyond come later, so that looking costs the same however many wait. */
 const looks = 40;
+/** Nobody is sent away for longer, however many wait, and whatever the clock does. */
+const longestMs = 600_000;
 
 /**
  * When a run that finds no room comes again, ms from now. `quiet_ms`: since the model's last reply, or since it was first asked; `last_ms`:
@@ -44,5 +46,5 @@ const looks = 40;
  */
 export function comesAgainMs({ quiet_ms, last_ms }: { readonly quiet_ms: number; readonly last_ms: number }): number {
   const waitMs = Math.max(soonestMs, Math.min(latestMs, quiet_ms));
-  return Math.round(Math.max(waitMs, last_ms + waitMs / looks));
+  return Math.round(Math.min(longestMs, Math.max(waitMs, last_ms + waitMs / looks)));
 }

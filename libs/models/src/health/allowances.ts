@@ -2,7 +2,7 @@
  * Which calls of this process are in flight, by model, and whether one more may be. A model that has never answered, or that hangs, has some
  * of the slots; the others are for those that answer (docs/adr/0021).
  *
- * Owns: the places of calls in flight, and who waits for one. There is a record for each model of the configuration that was asked.
+ * Owns: the places of calls in flight, and who waits for one. There is a lane for each model that was asked.
  *
  * L1  Nothing here waits: who finds no room is told when to come again.
  * L2  A call that could not be asked about before (a hop, a summary) has a place whether there is room or not: its turn has begun.
@@ -19,7 +19,7 @@ export interface Place {
 
 export interface Allowed { readonly model: string; readonly in_flight: number; readonly allowance: number }
 
-interface Record {
+interface Lane {
   allowance: number;
   inFlight: number;
   /** Of the last reply, or of the first of the calls in flight. */
@@ -40,7 +40,7 @@ export interface AllowancesDeps extends AllowanceOptions {
 
 export class Allowances {
   readonly #deps: AllowancesDeps;
-  readonly #records = new Map<string, Record>();
+  readonly #lanes = new Map<string, Lane>();
 
   constructor(deps: AllowancesDeps) {
     this.#deps = deps;
@@ -48,21 +48,21 @@ export class Allowances {
 
   /** Ms until the run should come again; 0: there is room now. */
   crowdedMs(model: string, run_id: string): number {
-    const record = this.#of(model);
-    if (this.#hasRoom(record)) return 0;
+    const lane = this.#of(model);
+    if (this.#hasRoom(lane)) return 0;
     const now = this.#deps.nowMs();
-    const ms = comesAgainMs({ quiet_ms: now - record.quietSinceMs, last_ms: record.lastMs - now });
-    record.lastMs = now + ms;
-    if (record.waiting.has(run_id) || record.waiting.size < this.#deps.slots) record.waiting.set(run_id, now + ms);
+    const ms = comesAgainMs({ quiet_ms: now - lane.quietSinceMs, last_ms: lane.lastMs - now });
+    lane.lastMs = now + ms;
+    if (lane.waiting.has(run_id) || lane.waiting.size < this.#deps.slots) lane.waiting.set(run_id, now + ms);
     return ms;
   }
 
   /** Null: there is no room. */
   take(model: string, run_id: string): Place | null {
-    const record = this.#of(model);
-    if (!this.#hasRoom(record)) return null;
-    record.waiting.delete(run_id);
-    return this.#enter(record);
+    const lane = this.#of(model);
+    if (!this.#hasRoom(lane)) return null;
+    lane.waiting.delete(run_id);
+    return this.#enter(lane);
   }
 
   /** Whether there is room or not (L2). */
@@ -71,58 +71,58 @@ export class Allowances {
   }
 
   all(): readonly Allowed[] {
-    return [...this.#records].map(([model, { inFlight, allowance }]) => ({ model, in_flight: inFlight, allowance }));
+    return [...this.#lanes].map(([model, { inFlight, allowance }]) => ({ model, in_flight: inFlight, allowance }));
   }
 
-  #of(model: string): Record {
-    let record = this.#records.get(model);
-    if (record === undefined) {
-      record = { allowance: firstAllowance(this.#deps), inFlight: 0, quietSinceMs: 0, lastMs: 0, waiting: new Map(), missed: 0 };
-      this.#records.set(model, record);
+  #of(model: string): Lane {
+    let lane = this.#lanes.get(model);
+    if (lane === undefined) {
+      lane = { allowance: firstAllowance(this.#deps), inFlight: 0, quietSinceMs: 0, lastMs: 0, waiting: new Map(), missed: 0 };
+      this.#lanes.set(model, lane);
     }
-    return record;
+    return lane;
   }
 
-  #hasRoom({ allowance, inFlight }: Record): boolean {
+  #hasRoom({ allowance, inFlight }: Lane): boolean {
     return allowance >= this.#deps.slots || inFlight < allowance;
   }
 
-  #enter(record: Record): Place {
-    if (record.inFlight === 0) record.quietSinceMs = this.#deps.nowMs();
-    record.inFlight += 1;
-    const among = record.allowance;
+  #enter(lane: Lane): Place {
+    if (lane.inFlight === 0) lane.quietSinceMs = this.#deps.nowMs();
+    lane.inFlight += 1;
+    const among = lane.allowance;
     let open = true;
     return {
       leave: (came) => {
         if (!open) return 1;
         open = false;
-        record.inFlight -= 1;
-        return this.#left(record, came, among);
+        lane.inFlight -= 1;
+        return this.#left(lane, came, among);
       },
     };
   }
 
   /** `among`: so many were allowed when the call began. */
-  #left(record: Record, came: 'ok' | ErrorType | null, among: number): number {
+  #left(lane: Lane, came: 'ok' | ErrorType | null, among: number): number {
     const { slots, volume, share } = this.#deps;
     // With all slots there is nobody who could be held back.
-    if (share < 1) record.allowance = allowanceAfter(record.allowance, came, slots);
+    if (share < 1) lane.allowance = allowanceAfter(lane.allowance, came, slots);
     if (came === 'ok') {
-      record.quietSinceMs = this.#deps.nowMs();
+      lane.quietSinceMs = this.#deps.nowMs();
       // It answers again: who finds no room now is not sent behind all those who found none while it was silent.
-      record.lastMs = 0;
-      record.missed = 0;
+      lane.lastMs = 0;
+      lane.missed = 0;
     }
     if (came !== 'timeout') return 1;
-    const waiting = this.#waiting(record);
+    const waiting = this.#waiting(lane);
     if (waiting === 0) return 1;
     const count = standsFor(among, { waiting, slots });
-    record.missed += count;
-    return record.missed >= volume ? Math.max(count, volume) : count;
+    lane.missed += count;
+    return lane.missed >= volume ? Math.max(count, volume) : count;
   }
 
   /** A run that has gone elsewhere, or was cancelled, does not come again. */
-  #waiting({ waiting }: Record): number {
+  #waiting({ waiting }: Lane): number {
     const now = this.#deps.nowMs();
     for (const [run_id, againMs] of waiting) if (againMs + lateMs < now) waiting.delete(run_id);
     return waiting.size;
