@@ -49,6 +49,12 @@ export const lostWriteProtections: readonly Protection[] = [
     tests: [{ file: 'libs/tools/src/kinds/mcp.test.ts', named: 'asks when it has its slot' }],
   },
   {
+    name: 'asked-after-waiting',
+    without: 'a call that waited for its tool is sent without asking whether its run is still held',
+    edits: [{ file: 'libs/tools/src/call/run-call.ts', find: '    await window.confirm();\n', replace: '' }],
+    tests: [{ file: 'libs/tools/src/call/tool-slots.test.ts', named: 'asks when it has its slot' }],
+  },
+  {
     name: 'session-order',
     without: 'a run that was restored behind another of its session can be resumed before it',
     edits: [{ file: `${scripts}/command.lua`, find: "if before then return { 'behind', before } end\n", replace: '' }],

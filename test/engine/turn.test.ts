@@ -4,6 +4,7 @@
 import { defaultLimits, idIn, noJudgement, noUsage, type Command, type ModelReply, type RunEvent, type ToolDefinition } from '@treadle/core';
 import { createRun, executeTurn, HeldRuns, IncrementWriter, StoreAway, WarmRuns, type ModelCall, type ToolRun, type TurnDeps, type TurnStore } from '@treadle/engine';
 import { alwaysThere, createMemoryRunStore, testSpec, testTool } from '@treadle/testkit';
+import { createToolRunner } from '@treadle/tools';
 import { expect, test } from 'vitest';
 
 const clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => performance.now() };
@@ -163,6 +164,28 @@ test.each([['a pause', { type: 'pause' }, 'paused'], ['a cancel', { type: 'cance
   expect(await w.deliver()).toBe('done');
   expect(started).toEqual(['quick']);
   expect((await w.store.read(run_id))?.status).toBe(status);
+});
+
+test('a cancel while one call runs and another waits for its place: the first is in doubt, the other was not started, and the ledger says so', async () => {
+  const begun: string[] = [];
+  const w: Awaited<ReturnType<typeof world>> = await world({ model: () => Promise.resolve(reply({ calls: calls('one', 'one') })) });
+  const one = {
+    name: 'one', description: '', input_schema: { type: 'object' }, effect: 'once', parallel: 'parallel', timeout_ms: 60_000, concurrency: 1,
+    run: async (_input: unknown, { tool_use_id, signal }: { tool_use_id: string; signal: AbortSignal }) => {
+      begun.push(tool_use_id);
+      await after(5);
+      await w.send({ type: 'cancel' });
+      await new Promise((_, reject) => { signal.addEventListener('abort', () => { reject(signal.reason as Error); }); if (signal.aborted) reject(signal.reason as Error); });
+    },
+  } as const;
+  Object.assign(w.deps.tools, createToolRunner({ functions: [one], mcpServers: {}, policies: {} }));
+  expect(await w.deliver()).toBe('done');
+  expect(begun).toHaveLength(1);
+  const results = (await w.log()).flatMap((event) => event.type === 'tool_result' ? [event] : []);
+  expect(results.map(({ tool_use_id, outcome }) => [tool_use_id === begun[0], outcome])).toEqual([[true, 'unknown'], [false, 'not_started']]);
+  expect((await w.log()).at(-1)).toMatchObject({ type: 'run_end', status: 'cancelled' });
+  const ledger = await w.store.ledger(run_id);
+  expect(ledger?.map(({ status, outcome }) => [status, outcome])).toEqual([['settled', 'unknown'], ['settled', 'not_started']]);
 });
 
 test('what is told to drain takes no further turn, also one that is claimed just then', async () => {

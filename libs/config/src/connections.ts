@@ -34,6 +34,8 @@ export interface ToolPolicy {
   readonly effect?: EffectClass;
   readonly timeout_ms?: number;
   readonly max_total_ms?: number;
+  /** Calls of each such tool at once per worker. */
+  readonly concurrency?: number;
   readonly on_unknown?: OnUnknown;
   readonly approval?: ToolPolicyConfig['approval'] & {};
   readonly approval_timeout_s?: number | null;
@@ -63,12 +65,12 @@ export function httpTools(config: LoadedConfig): Readonly<Record<string, HttpToo
 
 /** By name or pattern of the tool. */
 export function toolPolicies(config: LoadedConfig): Readonly<Record<string, ToolPolicy>> {
-  return mapValues(config.tools, ({ parallel, effect, timeout_ms, max_total_ms, on_unknown, approval, approval_timeout_s, on_approval_timeout, polling, path_args, roots }) => ({
+  return mapValues(config.tools, ({ parallel, effect, timeout_ms, max_total_ms, on_unknown, approval, approval_timeout_s, on_approval_timeout, polling, path_args, roots, concurrency }) => ({
     ...(max_total_ms === undefined || max_total_ms === null ? {} : { max_total_ms }),
     ...(parallel === undefined ? {} : { parallel }), ...(effect === undefined ? {} : { effect }), ...(timeout_ms === undefined ? {} : { timeout_ms }),
     ...(on_unknown === undefined ? {} : { on_unknown }), ...(polling === undefined ? {} : { polling }),
     ...(approval === undefined ? {} : { approval }), ...(approval_timeout_s === undefined ? {} : { approval_timeout_s }), ...(on_approval_timeout === undefined ? {} : { on_approval_timeout }),
-    ...(path_args === undefined ? {} : { path_args }), ...(roots === undefined ? {} : { roots }),
+    ...(path_args === undefined ? {} : { path_args }), ...(roots === undefined ? {} : { roots }), ...(concurrency === undefined ? {} : { concurrency }),
   }));
 }
 

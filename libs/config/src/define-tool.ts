@@ -12,6 +12,11 @@ export interface ToolContext {
   readonly epoch: number;
   readonly run_id: string;
   readonly tool_use_id: string;
+  /**
+   * A sign of life, as MCP's progress notification is: `timeout_ms` begins anew, up to `max_total_ms` of the call (four times as long, unless
+   * the host's `tools` says otherwise). How far the call is may be said as in MCP; it is not kept. Never throws; after the call has ended it does nothing.
+   */
+  readonly progress: (progress?: number, total?: number, message?: string) => void;
 }
 
 /** A tool as the tool runner takes it. */
@@ -25,6 +30,8 @@ export interface FunctionTool {
   readonly parallel: ParallelClass;
   /** Null: the default of the tool runner (30 s). */
   readonly timeout_ms: number | null;
+  /** Calls at once per worker process; null: any number. */
+  readonly concurrency: number | null;
   readonly run: (input: Readonly<Record<string, unknown>>, context: ToolContext) => unknown;
 }
 
@@ -38,6 +45,8 @@ interface ToolOptions {
   readonly parallel?: ParallelClass;
   /** 1 to 2,147,483,647; default 30,000. */
   readonly timeout_ms?: number;
+  /** How many calls of it may run at once in one worker process, over all runs: 1 to 1000. Default: any number. */
+  readonly concurrency?: number;
 }
 
 /** With a zod schema: `run` gets what the schema makes of the arguments. */
@@ -63,12 +72,15 @@ const legalName = /^[A-Za-z0-9_-]{1,64}$/;
 export function defineTool<Input extends z.ZodType>(options: ZodToolOptions<Input>): FunctionTool;
 export function defineTool(options: JsonToolOptions): FunctionTool;
 export function defineTool(options: ZodToolOptions<z.ZodType> | JsonToolOptions): FunctionTool {
-  const { name, description, timeout_ms = null } = options;
+  const { name, description, timeout_ms = null, concurrency = null } = options;
   if (!legalName.test(name)) throw new TypeError(`tool name "${name}": expected 1 to 64 letters, digits, "_" or "-"`);
   if (timeout_ms !== null && !(Number.isInteger(timeout_ms) && timeout_ms > 0 && timeout_ms <= 2_147_483_647)) {
     throw new TypeError(`tool "${name}": timeout_ms must be a whole number from 1 to 2147483647`);
   }
-  const common = { kind: 'function', name, description, effect: options.effect ?? 'once', parallel: options.parallel ?? 'serial', timeout_ms } as const;
+  if (concurrency !== null && !(Number.isInteger(concurrency) && concurrency > 0 && concurrency <= 1000)) {
+    throw new TypeError(`tool "${name}": concurrency must be a whole number from 1 to 1000`);
+  }
+  const common = { kind: 'function', name, description, effect: options.effect ?? 'once', parallel: options.parallel ?? 'serial', timeout_ms, concurrency } as const;
   if (!isZod(options.input)) return { ...common, input_schema: objectSchema(name, options.input), run: (options as JsonToolOptions).run };
   const { input, run } = options as ZodToolOptions<z.ZodType>;
   const { $schema: _draft, ...schema } = z.toJSONSchema(input, { io: 'input', unrepresentable: 'any' });

@@ -154,18 +154,18 @@ describe('tools over HTTP', () => {
       ...minimal(),
       http_tools: {
         lookup: { url: 'https://api.example/{id}?v=2', description: 'Looks up.', input_schema: id, headers: { authorization: 'env:TOKEN' } },
-        ping: { method: 'POST', url: 'http://127.0.0.1:9/', input_schema: {} },
+        ping: { method: 'POST', url: 'http://127.0.0.1:9/', input_schema: {}, concurrency: 7 },
       },
       mcp_servers: { web: { url: 'https://example.org/mcp', headers: { authorization: 'env:TOKEN' } } },
       egress: { allow: ['http://127.0.0.1:9', 'https://inner.example/'] },
-      tools: { lookup: { timeout_ms: 5, max_total_ms: 9 }, ping: { max_total_ms: null } },
+      tools: { lookup: { timeout_ms: 5, max_total_ms: 9, concurrency: 3 }, ping: { max_total_ms: null } },
     }, { TOKEN: 'tok-secret' });
     expect(httpTools(config)).toEqual({
       lookup: { method: 'GET', url: 'https://api.example/{id}?v=2', description: 'Looks up.', input_schema: id, headers: { authorization: 'tok-secret' } },
-      ping: { method: 'POST', url: 'http://127.0.0.1:9/', description: '', input_schema: { type: 'object' }, headers: {} },
+      ping: { method: 'POST', url: 'http://127.0.0.1:9/', description: '', input_schema: { type: 'object' }, headers: {}, concurrency: 7 },
     });
     expect(mcpServers(config).web).toEqual({ url: 'https://example.org/mcp', headers: { authorization: 'tok-secret' }, trusted: false, concurrency: 8 });
-    expect(toolPolicies(config)).toEqual({ lookup: { timeout_ms: 5, max_total_ms: 9 }, ping: {} });
+    expect(toolPolicies(config)).toEqual({ lookup: { timeout_ms: 5, max_total_ms: 9, concurrency: 3 }, ping: {} });
     expect(config.secrets).toEqual(['tok-secret']);
   });
 
@@ -180,6 +180,9 @@ describe('tools over HTTP', () => {
     ['a schema of something else', { http_tools: { x: { url: 'https://a.example/', input_schema: { type: 'array' } } } }, 'http_tools.x.input_schema', /its type is not "object"/],
     ['a header of the host', { http_tools: { x: { url: 'https://a.example/', headers: { 'Idempotency-Key': '1' } } } }, 'http_tools.x.headers.Idempotency-Key', /set by the host/],
     ['a header with a line break', { http_tools: { x: { url: 'https://a.example/', headers: { a: 'x\r\ny' } } } }, 'http_tools.x.headers.a', /line breaks/],
+    ['no call at once', { http_tools: { x: { url: 'https://a.example/', concurrency: 0 } } }, 'http_tools.x.concurrency', />=1/],
+    ['more at once than anybody means', { tools: { 's/*': { concurrency: 1001 } } }, 'tools.s/*.concurrency', /<=1000/],
+    ['a part of a call', { mcp_servers: { x: { url: 'https://a.example/', concurrency: 1.5 } } }, 'mcp_servers.x.concurrency', /int/],
     ['a name of the host', { http_tools: { http_get: { url: 'https://a.example/' } } }, 'http_tools.http_get', /belongs to a tool of the host/],
     ['a secret in what the model is told', { http_tools: { x: { url: 'https://a.example/', description: 'env:S' } } }, 'http_tools.x.description', /would enter the log/],
     ['a server by both ways', { mcp_servers: { x: { url: 'https://a.example/', command: 'node' } } }, 'mcp_servers.x.url', /not both/],

@@ -17,6 +17,7 @@ import type { TurnDeps, TurnTimer } from './execute-turn.ts';
 import { BlobKeeper } from './keep-blobs.ts';
 import type { RunHold } from './hold.ts';
 import { StoreAway, type LedgerWrite } from './ports/run-store.ts';
+import type { ToolRunResult } from './ports/tool-runner.ts';
 import { traced, type Span, type SpanEnd } from './ports/tracer.ts';
 
 /** What has come of a call: its result; or a run was started, which is under way (both null) or has ended. */
@@ -184,7 +185,7 @@ export class ToolCalls {
     const unknown = !result.settled && tool.effect === 'once';
     const content = unknown ? `${result.content}\n${reports.unknown}` : result.content;
     const kept = await this.#blobs.observation({ ...result, content }, { maxBytes: this.#hold.state.limits.max_observation_bytes, named: this.#readsBlobs() });
-    return { tool_use_id, is_error: result.is_error, duration, ...(unknown ? { outcome: 'unknown' } : this.#cancelled(result.settled)), ...kept };
+    return { tool_use_id, is_error: result.is_error, duration, ...(unknown ? { outcome: 'unknown' } : this.#cancelled(result)), ...kept };
   }
 
   /** Whoever can read blobs is told the names of those that stand for what was cut. */
@@ -192,7 +193,8 @@ export class ToolCalls {
     return this.#hold.state.tools?.some((tool) => tool.name === 'read_blob') ?? false;
   }
 
-  #cancelled(settled: boolean): Pick<SettledCall, 'outcome'> {
+  #cancelled({ settled, never_begun }: ToolRunResult): Pick<SettledCall, 'outcome'> {
+    if (never_begun === true) return { outcome: 'not_started' };
     return !settled && this.#hold.signal.aborted ? { outcome: 'cancelled' } : {};
   }
 

@@ -8,6 +8,7 @@ export interface FunctionToolContext {
   readonly epoch: number;
   readonly run_id: string;
   readonly tool_use_id: string;
+  readonly progress: (progress?: number, total?: number, message?: string) => void;
 }
 
 export interface FunctionToolSource {
@@ -19,6 +20,8 @@ export interface FunctionToolSource {
   readonly parallel: ParallelClass;
   /** Null: the runner's default. */
   readonly timeout_ms: number | null;
+  /** Calls at once in this process, 1 to 1000; null or absent: any number. */
+  readonly concurrency?: number | null;
   readonly run: (input: Readonly<Record<string, unknown>>, context: FunctionToolContext) => unknown;
 }
 
@@ -58,6 +61,8 @@ export interface HttpToolSource {
   readonly input_schema: Readonly<Record<string, unknown>>;
   /** Holds secrets. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Calls at once in this process, 1 to 1000; absent: any number. */
+  readonly concurrency?: number | undefined;
 }
 
 export type ApprovalPolicySource = 'never' | 'always' | 'destructive' | { readonly when: { readonly arg: string; readonly matches: string } };
@@ -73,6 +78,8 @@ export interface ToolPolicySource {
   readonly roots?: readonly string[];
   /** How long reported progress may put the time-out off. */
   readonly max_total_ms?: number;
+  /** Calls at once in this process, of each tool that the pattern fits; 1 to 1000. */
+  readonly concurrency?: number;
   readonly on_unknown?: OnUnknown;
   /** Which of its calls a person has to approve of; `destructive`: all, unless the tool is known to destroy nothing. */
   readonly approval?: ApprovalPolicySource;

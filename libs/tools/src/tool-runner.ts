@@ -6,6 +6,7 @@ import { createInTime } from './arguments/in-time.ts';
 import { createSchemaStore } from './arguments/schema-store.ts';
 import { outsideRoots } from './call/roots.ts';
 import { runCall } from './call/run-call.ts';
+import { createToolSlots } from './call/tool-slots.ts';
 import { buildCatalogue } from './catalogue/build.ts';
 import { toolChanges } from './catalogue/changes.ts';
 import { policyFor } from './catalogue/policy.ts';
@@ -28,6 +29,7 @@ export function createToolRunner(sources: ToolSources, options: ToolRunnerOption
   const kinds = createKinds(sources, complete);
   const schemas = createSchemaStore();
   const inTime = createInTime();
+  const slotsOf = createToolSlots(sources);
   const { policies } = sources;
   const mask = createMask(sources.secrets ?? []);
   return {
@@ -49,7 +51,7 @@ export function createToolRunner(sources: ToolSources, options: ToolRunnerOption
       const { path_args = [], roots } = policyFor(policies, run.tool.name);
       const outside = roots === undefined ? null : await outsideRoots({ path_args, roots }, run.input);
       if (outside !== null) return mask.result({ content: outside, is_error: true, settled: true });
-      return mask.result(await runCall(kinds.all.find((kind) => kind.owns(run.tool.name)), run, complete.graceMs));
+      return mask.result(await runCall(kinds.all.find((kind) => kind.owns(run.tool.name)), run, { graceMs: complete.graceMs, slots: slotsOf(run.tool.name) }));
     },
     probe: async (server) => {
       const found = await kinds.mcp.probe(server);

@@ -5,6 +5,9 @@ import { httpAddress, httpHeaders, placeholdersOf, urlTemplate } from './address
 import { schemaProblem } from './answer-schema.ts';
 import { pattern, timeoutMs } from './names.ts';
 
+/** Calls at once per worker process. */
+const concurrency = z.int().min(1).max(1000);
+
 /** A program that is started (`command`), or a server that is there already (`url`). */
 export const mcpServerSchema = z.strictObject({
   command: z.string().min(1, 'expected the program to start').optional(),
@@ -16,8 +19,8 @@ export const mcpServerSchema = z.strictObject({
   headers: httpHeaders.default({}),
   /** Whether the server's hints about its tools count. */
   trusted: z.boolean().default(false),
-  /** Calls at once per worker. */
-  concurrency: z.int().min(1).max(1000).default(8),
+  /** Of all of its tools together. */
+  concurrency: concurrency.default(8),
 }).superRefine(({ command, url, args, env, headers }, context) => {
   const wrong = (key: string, message: string): void => { context.addIssue({ code: 'custom', path: [key], message }); };
   if (command === undefined && url === undefined) wrong('command', 'expected the program to start, or a url');
@@ -42,6 +45,7 @@ export const httpToolSchema = z.strictObject({
   description: z.string().max(8192).default(''),
   input_schema: argumentsSchema,
   headers: httpHeaders.default({}),
+  concurrency: concurrency.optional(),
 }).superRefine(({ url, input_schema: { required } }, context) => {
   const missing = [...new Set(placeholdersOf(url))].filter((name) => !(Array.isArray(required) && required.includes(name)));
   for (const name of missing) context.addIssue({ code: 'custom', path: ['url'], message: `{${name}} is not among the required arguments of input_schema` });
@@ -51,6 +55,8 @@ export const toolPolicySchema = z.strictObject({
   parallel: z.enum(['parallel', 'path', 'serial']).optional(),
   effect: z.enum(['read', 'idempotent', 'once']).optional(),
   timeout_ms: timeoutMs.optional(),
+  /** Of each tool that the name or pattern fits. */
+  concurrency: concurrency.optional(),
   /** Arguments that name paths: `path` tools run together where these do not overlap. */
   path_args: z.array(z.string().min(1)).min(1).max(10).optional(),
   /** Folders that those paths must lie in, links resolved; relative ones count from the worker's own folder. */

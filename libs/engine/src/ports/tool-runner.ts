@@ -35,6 +35,8 @@ export interface ToolRunResult {
   readonly is_error: boolean;
   /** Whether the tool itself said how it went. */
   readonly settled: boolean;
+  /** The signal aborted before the call was begun: it is as if nobody had made it. */
+  readonly never_begun?: true;
   /** Kept beside the run; images among them are shown to models that take some. The text says of each what it is. */
   readonly attachments?: readonly ToolAttachment[];
 }

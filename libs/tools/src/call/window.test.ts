@@ -43,4 +43,7 @@ test('after its end no timer is left', () => {
   window.progress();
   window.end();
   expect(vi.getTimerCount()).toBe(0);
+  window.progress();
+  window.begin();
+  expect([vi.getTimerCount(), window.signal.aborted]).toEqual([0, false]);
 });

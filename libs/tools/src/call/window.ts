@@ -4,7 +4,7 @@
  * 1  Before `begin` only the caller's abort ends it; the time-out runs from `begin`.
  * 2  Progress starts the time-out anew; the time in all, from `begin`, is never passed.
  * 3  The first cause counts, and stays.
- * 4  After `end` no timer and no listener is left.
+ * 4  After `end` no timer and no listener is left, and none comes: a tool that was left behind may go on telling of its progress.
  */
 import type { CallWindow } from '../kind.ts';
 
@@ -38,6 +38,7 @@ export function openWindow(caller: AbortSignal, { timeoutMs, maxTotalMs, graceMs
   let words = `timed out after ${timeoutMs} ms`;
   const { promise: overdue, resolve: late } = Promise.withResolvers<void>();
   let begun = false;
+  let ended = false;
   let cause: Cause | null = null;
   const close = (why: Cause): void => {
     if (cause !== null) return;
@@ -52,7 +53,7 @@ export function openWindow(caller: AbortSignal, { timeoutMs, maxTotalMs, graceMs
   return {
     signal: controller.signal,
     begin() {
-      if (begun) return;
+      if (begun || ended) return;
       begun = true;
       begunAt = performance.now();
       if (cause === null) limit = setTimeout(() => close('timed_out'), Math.min(timeoutMs, maxTotalMs));
@@ -62,7 +63,7 @@ export function openWindow(caller: AbortSignal, { timeoutMs, maxTotalMs, graceMs
       controller.signal.throwIfAborted();
     },
     progress() {
-      if (!begun || cause !== null) return;
+      if (!begun || ended || cause !== null) return;
       clearTimeout(limit);
       const left = begunAt + maxTotalMs - performance.now();
       words = left < timeoutMs ? `timed out after ${maxTotalMs} ms in all` : `timed out: there was no progress for ${timeoutMs} ms`;
@@ -73,6 +74,7 @@ export function openWindow(caller: AbortSignal, { timeoutMs, maxTotalMs, graceMs
     cause: () => cause,
     overdue,
     end() {
+      ended = true;
       clearTimeout(limit);
       clearTimeout(grace);
       caller.removeEventListener('abort', onAbort);

@@ -3,7 +3,7 @@ import { readLedger, ledgerTools, testSpec, testTool } from '@treadle/testkit';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { FunctionToolContext, FunctionToolSource } from '../sources.ts';
 import { callOf } from '../test-call.ts';
 import { createToolRunner, type OpenToolRunner } from '../tool-runner.ts';
@@ -82,7 +82,7 @@ describe('a function tool', () => {
   test('is not begun where the caller has aborted before', async () => {
     let begun = false;
     const result = await runTool(() => { begun = true; }, { signal: AbortSignal.abort() });
-    expect(result).toEqual({ content: 'The call was interrupted before it began.', is_error: true, settled: true });
+    expect(result).toEqual({ content: 'The call was interrupted before it began.', is_error: true, settled: true, never_begun: true });
     expect(begun).toBe(false);
   });
 
@@ -96,6 +96,49 @@ describe('a function tool', () => {
   test('that this worker does not have is an error, and not in doubt', async () => {
     expect(await runnerOf([]).run(callOf(testTool('gone'), {}))).toEqual({ content: 'This worker has no tool named gone.', is_error: true, settled: true });
     expect(await runnerOf([]).run(callOf(testTool('server/gone'), {}))).toMatchObject({ is_error: true, settled: true });
+  });
+});
+
+describe('a function tool that tells of its progress', () => {
+  beforeEach(() => { vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }); });
+  afterEach(() => { vi.useRealTimers(); });
+
+  const sleep = (ms: number) => new Promise<void>((resolve) => { setTimeout(resolve, ms); });
+  const tool = (over: object = {}) => testTool('tool', { timeout_ms: 100, max_total_ms: 350, ...over });
+  /** Tells of it every 90 ms, `times` times. */
+  const working = (times: number): FunctionToolSource['run'] => async (_input, { progress, signal }) => {
+    for (let done = 1; done <= times; done++) {
+      await sleep(90);
+      signal.throwIfAborted();
+      progress(done, times, `part ${done}`);
+    }
+    return 'done';
+  };
+
+  test.each([
+    ['goes on beyond its time-out', working(3), {}, { content: 'done', is_error: false, settled: true }],
+    ['is not put off beyond its time in all', working(9), {}, { content: 'The tool timed out after 350 ms in all. Whether it had an effect is not known.', is_error: true, settled: false }],
+    ['has four times its time-out where nobody says more', working(5), { max_total_ms: undefined }, { content: 'The tool timed out after 400 ms in all. Whether it had an effect is not known.', is_error: true, settled: false }],
+    ['ends when it falls silent', async (input, context) => { await working(2)(input, context); await sleep(500); }, {}, { content: 'The tool timed out: there was no progress for 100 ms. Whether it had an effect is not known.', is_error: true, settled: false }],
+  ] satisfies [string, FunctionToolSource['run'], object, object][])('%s', async (_name, run, over, expected) => {
+    const running = runnerOf([source(run)]).run(callOf(tool(over), {}));
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(await running).toEqual(expected);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('never fails for it, whatever it says and however often, and is not heard any more once it has ended', async () => {
+    let kept: FunctionToolContext['progress'] = () => undefined;
+    const odd = [NaN, -1, Infinity, null, 'half', {}, { get message() { throw new Error('no'); } }] as unknown as number[];
+    const run: FunctionToolSource['run'] = (_input, { progress }) => {
+      kept = progress;
+      for (let time = 0; time < 10_000; time++) progress(odd[time % odd.length], odd[0], 'x'.repeat(1_000));
+      expect(vi.getTimerCount()).toBe(1);
+      return 'done';
+    };
+    expect(await runnerOf([source(run)]).run(callOf(tool(), {}))).toEqual({ content: 'done', is_error: false, settled: true });
+    kept(1);
+    expect(vi.getTimerCount()).toBe(0);
   });
 });
 

@@ -17,7 +17,7 @@ export function createFunctionKind(functions: readonly FunctionToolSource[]): To
       window.begin();
       try {
         // A copy: what a function does to its arguments must not reach the run's own record of them.
-        const value = await tool.run(structuredClone(run.input), { signal: window.signal, idempotency_key, epoch, run_id, tool_use_id });
+        const value = await tool.run(structuredClone(run.input), { signal: window.signal, idempotency_key, epoch, run_id, tool_use_id, progress: () => { window.progress(); } });
         return answer(value);
       } catch (error) {
         return { type: 'answered', content: errorText(error), is_error: true };

@@ -168,7 +168,7 @@ describe('a call over MCP', () => {
     const abort = new AbortController();
     const waiting = runner.run(callOf(toolNamed('touch'), { name: 'x' }, abort.signal));
     abort.abort();
-    expect(await waiting).toEqual({ content: 'The call was interrupted before it began.', is_error: true, settled: true });
+    expect(await waiting).toEqual({ content: 'The call was interrupted before it began.', is_error: true, settled: true, never_begun: true });
     expect((await Promise.all(calls)).every((result) => result.settled && !result.is_error)).toBe(true);
     let width = 0;
     let widest = 0;
@@ -187,7 +187,7 @@ describe('a call over MCP', () => {
     const first = runner.run({ ...callOf(toolNamed('slow_lookup'), { ms: 60 }), confirm: async () => { asked.push('first'); } });
     const late = runner.run({ ...callOf(toolNamed('touch'), { name: 'x' }, abort.signal), confirm: async () => { asked.push('late'); abort.abort('fenced'); } });
     const away = runner.run({ ...callOf(toolNamed('touch'), { name: 'y' }), confirm: () => Promise.reject(new Error('the store is away')) });
-    expect(await late).toEqual({ content: 'The call was interrupted before it began.', is_error: true, settled: true });
+    expect(await late).toEqual({ content: 'The call was interrupted before it began.', is_error: true, settled: true, never_begun: true });
     expect(await away).toEqual({ content: 'The call was not started: the store is away', is_error: true, settled: true });
     expect((await first).is_error).toBe(false);
     expect(asked).toEqual(['first', 'late']);

@@ -17,10 +17,10 @@ import { ErrorCode, McpError, ToolListChangedNotificationSchema } from '@modelco
 import type { CompleteOptions } from '../options.ts';
 import type { McpServerSource } from '../sources.ts';
 import { errorText } from '../call/run-call.ts';
+import { createSlots, type Slots } from '../call/slots.ts';
 import { readTools } from './list-tools.ts';
 import { createHttpTransport, Refused } from './http-transport.ts';
 import { callResultSchema, type CallResult } from './observation.ts';
-import { createSlots, type Slots } from './slots.ts';
 import { createStdioTransport } from './stdio-transport.ts';
 import type { McpTransport } from './transport.ts';
 
