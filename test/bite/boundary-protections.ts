@@ -88,7 +88,7 @@ export const boundaryProtections: readonly Protection[] = [
   {
     name: 'pinned-definition',
     without: 'a tool that its server describes otherwise is shown so in the middle of a run',
-    edits: [{ file: 'libs/tools/src/catalogue/changes.ts', find: 'tools: [...pinned.filter(({ name }) => !gone.includes(name)), ...fresh]', replace: 'tools: [...offered]' }],
+    edits: [{ file: 'libs/tools/src/catalogue/changes.ts', find: 'tools: [...pinned.filter(({ name }) => !gone.includes(name)), ...fresh]', replace: 'tools: [...now.tools]' }],
     tests: [{ file: 'libs/tools/src/catalogue/changes.test.ts', named: 'one is described otherwise, and stays as it was' }],
   },
 ];

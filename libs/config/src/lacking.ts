@@ -3,12 +3,10 @@
  * worker: connections of models, servers and tools, functions of hooks and validators, sub-agents. While workers with two configurations
  * are about, as in a rolling deploy, one of them may lack some of it.
  */
-import { builtinTools, type AgentSpec, type ToolDefinition } from '@treadle/core';
+import type { AgentSpec, ToolDefinition } from '@treadle/core';
 import { hookFunctions, validatorFunctions } from './connections.ts';
 import type { LoadedConfig } from './load.ts';
-
-/** Tools that every worker has. */
-const everywhere: readonly string[] = [...builtinTools, 'http_get', 'read_blob'];
+import { hostTools } from './schema/names.ts';
 
 /** In words, such as `tool "files/read"`; empty where all is here. `tools`: the run's pinned definitions, null before its first claim. */
 export function lackingOf(config: LoadedConfig, spec: AgentSpec, tools: readonly Pick<ToolDefinition, 'name'>[] | null): string[] {
@@ -30,5 +28,5 @@ export function lackingOf(config: LoadedConfig, spec: AgentSpec, tools: readonly
 function hasTool(config: LoadedConfig, name: string): boolean {
   const slash = name.indexOf('/');
   if (slash !== -1) return Object.hasOwn(config.mcp_servers, name.slice(0, slash));
-  return everywhere.includes(name) || Object.hasOwn(config.http_tools, name) || config.functions.some((tool) => tool.name === name);
+  return hostTools.includes(name) || Object.hasOwn(config.http_tools, name) || config.functions.some((tool) => tool.name === name);
 }

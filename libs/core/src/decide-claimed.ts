@@ -115,7 +115,7 @@ const mostToolChanges = 50;
 
 function changed({ tool_news }: RunState, { tool_changes }: TurnClaimed): EventBody[] {
   if (tool_changes === undefined || tool_changes === null || (tool_news?.changes ?? 0) >= mostToolChanges) return [];
-  return [{ type: 'tools_changed', problems: [], done: 'changed', ...tool_changes }];
+  return [{ type: 'tools_changed', done: 'changed', ...tool_changes }];
 }
 
 function pinning(input: TurnClaimed): EventBody[] {

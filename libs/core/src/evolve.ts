@@ -76,14 +76,23 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
   }
 }
 
-/** Absent where nothing has changed since the tools were pinned. */
-function toolNews({ tool_news }: RunState, { done, tools, gone = [], kept = [] }: ToolsChanged): Pick<RunState, 'tool_news'> {
-  if (done === 'pinned') return {};
+/** Absent where nothing has changed since the tools were pinned, and nothing was left out then. */
+function toolNews({ tool_news }: RunState, { done, tools, problems, gone = [], kept = [], instructions = {} }: ToolsChanged): Pick<RunState, 'tool_news'> {
+  const told = [...new Set([...tool_news?.problems ?? [], ...problems])].slice(-mostProblemsKept);
+  const known = told.length === 0 ? {} : { problems: told };
+  if (done === 'pinned') return told.length === 0 ? {} : { tool_news: { changes: 0, gone: [], kept: {}, ...known } };
   const missing = [...tool_news?.gone ?? [], ...gone].filter((name) => !tools.some((tool) => tool.name === name));
   // One that comes back is pinned anew.
   const still = Object.entries(tool_news?.kept ?? {}).filter(([name]) => !gone.includes(name));
-  return { tool_news: { changes: (tool_news?.changes ?? 0) + 1, gone: [...new Set(missing)], kept: Object.fromEntries([...still, ...kept.map(({ name, hash }) => [name, hash] as const)]) } };
+  const times = Object.fromEntries([...gone, ...kept.map(({ name }) => name), ...Object.keys(instructions).map((server) => `${server}/`)].map((name) => [name, (tool_news?.times?.[name] ?? 0) + 1]));
+  return { tool_news: {
+    changes: (tool_news?.changes ?? 0) + 1, gone: [...new Set(missing)], kept: Object.fromEntries([...still, ...kept.map(({ name, hash }) => [name, hash] as const)]), ...known,
+    times: { ...tool_news?.times, ...times },
+  } };
 }
+
+/** What was told longer ago may be told again. */
+const mostProblemsKept = 100;
 
 /** What an older version would carry out unasked, it is not to take. */
 function foldOf({ fold_version }: RunState, { tools }: ToolsChanged): Partial<RunState> {

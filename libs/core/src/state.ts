@@ -173,8 +173,14 @@ export interface RunState {
   readonly left_first_model: boolean;
   /** Failed model calls so far, by error type. */
   readonly errors_by_type: Readonly<Partial<Record<ErrorType, number>>>;
-  /** What has become of the tools since they were pinned: how often they changed, which are gone, the hashes of what is described otherwise. */
-  readonly tool_news?: { readonly changes: number; readonly gone: readonly string[]; readonly kept: Readonly<Record<string, string>> };
+  /**
+   * What has become of the tools since they were pinned: how often they changed, which are gone, the hashes of what is described otherwise,
+   * the problems that were told (those of the pinning, too), and how often each tool, and each server's words (`server/`), have changed.
+   */
+  readonly tool_news?: {
+    readonly changes: number; readonly gone: readonly string[]; readonly kept: Readonly<Record<string, string>>;
+    readonly problems?: readonly string[]; readonly times?: Readonly<Record<string, number>>;
+  };
   /** By server: the hash of its instructions, as they were told of last. Absent: none has any. */
   readonly server_instructions?: Readonly<Record<string, string>>;
   /** Calls that a tool answered with an error. */

@@ -128,7 +128,7 @@ export interface TurnClaimed extends ModelsTold {
   readonly room_ms: number;
   /** What could not be asked for tools. */
   /** What has become of the pinned tools; absent or null: nothing. */
-  readonly tool_changes?: Pick<ToolsChanged, 'tools' | 'gone' | 'kept' | 'instructions'> | null;
+  readonly tool_changes?: Pick<ToolsChanged, 'tools' | 'problems' | 'gone' | 'kept' | 'instructions'> | null;
   /** Of the servers of `tools`, where they have any: the hashes of their instructions. */
   readonly server_instructions?: Readonly<Record<string, string>>;
   readonly tool_problems: readonly string[];

@@ -280,7 +280,8 @@ async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
 /** Looked for at the beginning of a turn alone: what the model was shown stays until its calls are done. */
 async function toolChanges(deps: TurnDeps, { state }: RunHold): Promise<ToolChanges | null> {
   if (state.turn_open || state.tools === null) return null;
-  return await deps.tools.changes?.(specOf(state), state.tools, { kept: state.tool_news?.kept ?? {}, instructions: state.server_instructions ?? {} }) ?? null;
+  const { kept = {}, gone = [], problems = [], times = {} } = state.tool_news ?? {};
+  return await deps.tools.changes?.(specOf(state), state.tools, { kept, gone, problems, times, instructions: state.server_instructions ?? {} }) ?? null;
 }
 
 /** A turn that will ask a model, and no other, finds out whom it may ask. */

@@ -58,7 +58,7 @@ export interface ToolKind {
   /** Whether a tool of this name is carried out here. */
   owns(name: string): boolean;
   /** What is there now, at least for these patterns, for this agent. */
-  offered(patterns: readonly string[], spec: AgentSpec): Promise<Offer>;
+  offered(patterns: readonly string[], spec: AgentSpec): Promise<readonly Offer[]>;
   call(run: ToolRun, window: CallWindow): Promise<CallEnd>;
   close(): Promise<void>;
 }

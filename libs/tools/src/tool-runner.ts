@@ -34,16 +34,16 @@ export function createToolRunner(sources: ToolSources, options: ToolRunnerOption
   const mask = createMask(sources.secrets ?? []);
   return {
     async catalogue(spec) {
-      const offers = await Promise.all(kinds.all.map((kind) => kind.offered(spec.tools, spec)));
+      const offers = (await Promise.all(kinds.all.map((kind) => kind.offered(spec.tools, spec)))).flat();
       const { tools, problems, instructions } = buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas });
       return { tools, problems: problems.map(mask.text), ...(instructions === undefined ? {} : { instructions }) };
     },
-    async changes(spec, pinned, { kept, instructions: before }) {
+    async changes(spec, pinned, known) {
       const { offers, heard } = await kinds.mcp.heard(spec.tools);
       if (heard.length === 0) return null;
       const first = new Set(pinned.map(({ name }) => name));
-      const { tools, instructions: now = {} } = buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas, first });
-      return toolChanges({ pinned, offered: tools, heard, kept, instructed: { before, now } });
+      const { tools, problems, instructions = {} } = buildCatalogue(offers, { patterns: spec.tools, policies, defaultTimeoutMs: complete.defaultTimeoutMs, schemas, first });
+      return toolChanges({ pinned, known, heard, now: { tools, problems: problems.map(mask.text), instructions } });
     },
     check: (tool, input) => checkArguments({ schemas, inTime }, tool, input),
     asks: (tool, input) => asksFor(inTime, tool, input),

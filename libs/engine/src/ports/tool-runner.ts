@@ -57,12 +57,22 @@ export interface ToolChanges {
   readonly gone: readonly string[];
   /** Those that their source describes otherwise now, with the hash of that; the run keeps what it has. */
   readonly kept: readonly { readonly name: string; readonly hash: string }[];
+  /** What is left out now, in words for people; what is known already is not said again. */
+  readonly problems: readonly string[];
   /** By server, where it has other instructions now: their hash, empty where it has none any more. */
   readonly instructions?: Readonly<Record<string, string>>;
 }
 
 /** What is known of changes already. */
-export interface KnownChanges { readonly kept: Readonly<Record<string, string>>; readonly instructions: Readonly<Record<string, string>> }
+export interface KnownChanges {
+  readonly kept: Readonly<Record<string, string>>;
+  readonly instructions: Readonly<Record<string, string>>;
+  /** Tools that the run has had. */
+  readonly gone: readonly string[];
+  readonly problems: readonly string[];
+  /** By tool, and by `server/` for instructions: how often it has changed. */
+  readonly times: Readonly<Record<string, number>>;
+}
 
 export interface ToolRunner {
   /** What the agent may use now, by its patterns, in a stable order. */

@@ -15,7 +15,7 @@ export interface CatalogueRules {
   readonly policies: Readonly<Record<string, ToolPolicySource>>;
   readonly defaultTimeoutMs: number;
   readonly schemas: SchemaStore;
-  /** Names that come before others where there is no room for all. */
+  /** Names that a run has already: they come before others where there is no room for all, and what its patterns lack was told then. */
   readonly first?: ReadonlySet<string>;
 }
 
@@ -34,7 +34,7 @@ export function buildCatalogue(offers: readonly Offer[], rules: CatalogueRules):
     if (problem === null) chosen.set(tool.name, tool);
     else problems.push(`Tool ${tool.name} is left out: ${problem}.`);
   }
-  problems.push(...[...chosen.values()].flatMap((tool) => approvalProblem(tool, policyOf(tool, rules))), ...unmatched(offers, rules.patterns));
+  problems.push(...[...chosen.values()].flatMap((tool) => approvalProblem(tool, policyOf(tool, rules))), ...(rules.first === undefined ? unmatched(offers, rules.patterns) : []));
   const names = [...chosen.keys()].sort();
   const wire = wireNames(names);
   const tools = names.flatMap((name) => {

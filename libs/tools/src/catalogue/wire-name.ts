@@ -3,7 +3,7 @@
  *
  * The rule: `/` becomes `__`, every other illegal character `_`. A name longer than 64 is cut to 55 and gets `_` and the first
  * 8 hex digits of the sha256 of its own full name. Where several tools of one agent come to the same result, each of them gets
- * that ending, so that the outcome does not depend on their order.
+ * that ending, so that the outcome does not depend on their order. A tool that a run gets later takes no name that another one has had.
  */
 import { createHash } from 'node:crypto';
 
@@ -21,7 +21,14 @@ export function wireNames(names: readonly string[]): ReadonlyMap<string, string>
   }));
 }
 
-function plainForm(name: string): string {
+/** `wire`, or where that is taken already another name for the same tool, which is taken from now on. */
+export function freeWireName(name: string, wire: string, taken: Set<string>): string {
+  if (taken.has(wire)) return withHash(name, plainForm(name), taken);
+  taken.add(wire);
+  return wire;
+}
+
+export function plainForm(name: string): string {
   return name.replaceAll('/', '__').replaceAll(/[^A-Za-z0-9_-]/gu, '_') || '_';
 }
 

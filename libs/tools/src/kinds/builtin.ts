@@ -25,7 +25,7 @@ export function createBuiltinKind(deps: BuiltinDeps): ToolKind {
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
   return {
     owns: (name) => byName.has(name),
-    offered: async (patterns) => ({ tools: tools.filter(({ name }) => patterns.some((pattern) => pattern !== '*' && matches(pattern, name))), problems: [], missing: [] }),
+    offered: async (patterns) => [{ tools: tools.filter(({ name }) => patterns.some((pattern) => pattern !== '*' && matches(pattern, name))), problems: [], missing: [] }],
     async call(run, window) {
       const tool = byName.get(run.tool.name);
       if (tool === undefined) return { type: 'not_started', why: `This worker has no tool named ${run.tool.name}.` };

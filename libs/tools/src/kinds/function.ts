@@ -9,7 +9,7 @@ export function createFunctionKind(functions: readonly FunctionToolSource[]): To
   const byName = new Map(functions.map((tool) => [tool.name, tool]));
   return {
     owns: (name) => byName.has(name),
-    offered: async () => ({ tools: functions, problems: [], missing: [] }),
+    offered: async () => [{ tools: functions, problems: [], missing: [] }],
     async call(run, window) {
       const tool = byName.get(run.tool.name);
       if (tool === undefined) return { type: 'not_started', why: `This worker has no tool named ${run.tool.name}.` };

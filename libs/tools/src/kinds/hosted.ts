@@ -8,9 +8,9 @@ import type { OfferedTool, ToolKind } from '../kind.ts';
 export function createHostedKind(): ToolKind {
   return {
     owns: () => false,
-    offered: async (patterns, spec) => ({
+    offered: async (patterns, spec) => [{
       tools: [...spawnAgent(spec), askUser].filter((tool) => patterns.includes(tool.name)), problems: [], missing: [],
-    }),
+    }],
     call: async (run) => ({ type: 'not_started', why: `${run.tool.name} is carried out by the host.` }),
     close: async () => {},
   };

@@ -10,7 +10,7 @@ export function createHttpKind(sources: Readonly<Record<string, HttpToolSource>>
   const byName = new Map(Object.entries(sources));
   return {
     owns: (name) => byName.has(name),
-    offered: async () => ({ tools: [...byName].map(([name, source]) => offered(name, source)), problems: [], missing: [] }),
+    offered: async () => [{ tools: [...byName].map(([name, source]) => offered(name, source)), problems: [], missing: [] }],
     async call({ tool, input, idempotency_key }, window) {
       const source = byName.get(tool.name);
       if (source === undefined) return { type: 'not_started', why: `This worker has no tool named ${tool.name}.` };

@@ -127,10 +127,10 @@ test('a server that is slow to say what has changed holds no turn up; what it sa
   server.listSlowly(1000);
   await server.addTool('new');
   await vi.waitFor(async () => {
-    expect(await runner.changes!(spec, tools, { kept: {}, instructions: {} })).toBeNull();
+    expect(await runner.changes!(spec, tools, { kept: {}, instructions: {}, gone: [], problems: [], times: {} })).toBeNull();
     expect(server.lists()).toBe(2);
   });
-  await vi.waitFor(async () => expect((await runner.changes!(spec, tools, { kept: {}, instructions: {} }))?.tools.map(({ name }) => name)).toContain('web/new'), { timeout: 5000 });
+  await vi.waitFor(async () => expect((await runner.changes!(spec, tools, { kept: {}, instructions: {}, gone: [], problems: [], times: {} }))?.tools.map(({ name }) => name)).toContain('web/new'), { timeout: 5000 });
   expect(server.lists()).toBe(2);
 });
 

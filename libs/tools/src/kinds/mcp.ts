@@ -30,7 +30,7 @@ export function createMcpKind(sources: Readonly<Record<string, McpServerSource>>
     owns: (name) => name.includes('/') && servers.has(serverOf(name)),
     async offered(patterns) {
       const asked = [...servers].filter(([name]) => patterns.some((pattern) => mayMatchBeginning(pattern, `${name}/`)));
-      return joined(await Promise.all(asked.map(([name, server]) => offerOf(name, server))));
+      return Promise.all(asked.map(([name, server]) => offerOf(name, server)));
     },
     async heard(patterns) {
       const asked = [...servers].filter(([name, { connection }]) => connection.connected && patterns.some((pattern) => mayMatchBeginning(pattern, `${name}/`)));
@@ -97,13 +97,6 @@ async function soon(offer: Promise<Offer>, waitMs: number): Promise<Offer | null
   const { promise: late, resolve } = Promise.withResolvers<null>();
   const timer = setTimeout(() => { resolve(null); }, waitMs);
   return Promise.race([offer, late]).finally(() => { clearTimeout(timer); });
-}
-
-function joined(offers: readonly Offer[]): Offer {
-  return {
-    tools: offers.flatMap((offer) => offer.tools), problems: offers.flatMap((offer) => offer.problems), missing: offers.flatMap((offer) => offer.missing),
-    instructions: Object.assign({}, ...offers.map((offer) => offer.instructions ?? {})) as Readonly<Record<string, string>>,
-  };
 }
 
 function serverOf(name: string): string {
