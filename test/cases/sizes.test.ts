@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { RunEvent } from '@treadle/core';
 import { reply, status, text, tool, type ChatBody, type ScriptedReply } from '@treadle/testkit';
 import sharp from 'sharp';
 import { connectRedis } from '@treadle/run-store';
@@ -22,6 +23,12 @@ beforeAll(async () => {
   worker = await cases.worker();
 });
 afterAll(async () => { await cases.stop(); });
+
+/** Results stand in the log as they came, and in what a model is sent as they were asked for. */
+function inOrder(events: readonly RunEvent[]) {
+  const results = ofType(events, 'tool_result');
+  return ofType(events, 'tool_use').map(({ tool_use_id }) => results.find((result) => result.tool_use_id === tool_use_id)!);
+}
 
 describe('big payloads', () => {
   let watch: Watch;
@@ -107,7 +114,7 @@ describe('images for a model that takes none', () => {
   test.each(wires)('C45: a wide and a heavy picture of a tool are replaced by notes before they are sent to %s', async (wire) => {
     const { run, requests, events } = await play(cases, `C45 blind ${wire}`, [reply({ calls: ['wide', 'heavy'].map(picture) }), text('seen')], { wire });
     expect(run).toMatchObject({ status: 'completed', answer: 'seen' });
-    const results = ofType(events, 'tool_result');
+    const results = inOrder(events);
     expect(resultsOf(requests[1])).toEqual(results.map(({ tool_use_id: id, content }) => ({ id, content: `${content}\n[1 image of this result left out: this model takes none.]` })));
     expect(picturesOf(requests[1])).toEqual([]);
     expect(requests[1]!.rawBody.length).toBeLessThan(20_000);
@@ -128,7 +135,7 @@ describe('images of a tool', () => {
       expect(sent.every((each) => each.length < 5_000_000)).toBe(true);
       expect(sent[2]).toBe(originals[2]);
     }
-    const results = ofType(played.events, 'tool_result').slice(0, 3);
+    const results = inOrder(played.events).slice(0, 3);
     const bytes = originals.map((each) => Buffer.from(each, 'base64'));
     expect(results.map(({ attachments }) => attachments)).toEqual(bytes.map((each) => [{ blob: sha256(each), media_type: 'image/png', bytes: each.length }]));
     expect(results.map(({ content }) => content)).toEqual(bytes.map((each) => `[image: image/png, ${each.length} bytes]`));

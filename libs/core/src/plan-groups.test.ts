@@ -41,6 +41,21 @@ describe('a plan', () => {
     [['write:/a', 'write:../x'], '0 | 1', 'a path that leads out is not known'],
     [['write:/a', 'write:/b*'], '0 | 1', 'nor is a pattern'],
     [['write:/a', 'write:~/b'], '0 | 1', 'nor a home'],
+    [['write:/a', 'write:/b{1,2}'], '0 | 1', 'nor is one in braces'],
+    [['write:/a', 'write:/[bc]'], '0 | 1', 'or brackets'],
+    [['write:/a', 'write:%HOME%/b'], '0 | 1', 'nor a variable'],
+    [['write:/a', 'write:/b/link/../c'], '0 | 1', 'nor the way up behind what may be a link'],
+    [['write:/a', 'write:/b\0'], '0 | 1', 'nor one that some read only in part'],
+    [['write:b', 'write:/b/'], '0 | 1', 'a slash at the end is none'],
+    [['write: /a', 'write:/a\n'], '0 | 1', 'nor are blanks around it'],
+    [['write://a//b', 'write:/a/b'], '0 | 1', 'nor slashes side by side'],
+    [['write:/a/.', 'write:/a'], '0 | 1', 'nor a dot'],
+    [['write:/caf\u00e9', 'write:/cafe\u0301'], '0 | 1', 'one letter in two forms is one letter'],
+    [['write:/\u0130', 'write:/i\u0307'], '0 | 1', 'in either case'],
+    [['write:/\u039f\u03a3', 'write:/\u03bf\u03c3'], '0 | 1', 'also where the end of a word is written otherwise'],
+    [['write:/stra\u00dfe', 'write:/STRASSE'], '0 | 1', 'and where two letters are one'],
+    [['write:/a.', 'write:/a'], '0 | 1', 'some file systems leave out a dot at the end'],
+    [['write:/...', 'write:/a'], '0 1', 'but not a name of dots alone'],
     [['write:/w/a', 'write:b'], '0 | 1', 'a relative path may be any absolute one'],
     [['write:a', 'write:b'], '0 1', 'relative ones are told apart'],
     [['write:/a', 'write: '], '0 | 1', 'nor nothing'],
@@ -50,6 +65,11 @@ describe('a plan', () => {
     [['write:/', 'write:/x'], '0 | 1', 'the root holds everything'],
   ])('%j: %s, %s', (calls, expected) => {
     expect(plan(...calls)).toBe(expected);
+  });
+
+  test('an address is not known, and a drive is the beginning of a path', () => {
+    const with_ = (one: string, other: string) => planGroups([call('write', { path: one }, 0), call('write', { path: other }, 1)], tools).length;
+    expect([with_('file:///w/a', 'b'), with_('FILE:/w/a', '/b'), with_('C:a', 'b'), with_('C:\\a', 'c:/A'), with_('C:\\a', 'C:\\b')]).toEqual([2, 2, 2, 2, 1]);
   });
 
   test('a list of paths names all of them; what is no text is not known', () => {

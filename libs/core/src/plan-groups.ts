@@ -50,15 +50,20 @@ function pathsOf(call: OpenCall, tools: Tools): readonly Path[] | null {
   return paths.length === 0 || paths.includes(null) ? null : paths as readonly Path[];
 }
 
-/** By its words alone, as a file system would read them; null for one that says nothing, or leads out of where it begins. */
-function partsOf(path: string): Path | null {
-  const parts: string[] = [];
-  for (const part of path.replaceAll('\\', '/').split('/')) {
-    if (part === '' || part === '.') continue;
-    if (part !== '..') parts.push(part.normalize().toLowerCase());
-    else if (parts.pop() === undefined) return null;
-  }
-  return path.trim() === '' || /[*?~$]/.test(path) ? null : { absolute: /^[/\\]/.test(path.trim()), parts };
+/**
+ * By its words alone, as a file system would read them that tells neither case nor ways to write a letter apart. Null for one that says
+ * nothing, or more than a place: a pattern, a variable, an address, a way up (behind a link that leads elsewhere), an end in its middle.
+ */
+function partsOf(text: string): Path | null {
+  const path = text.trim().replaceAll('\\', '/');
+  if (path === '' || /[*?~$%[\]{}\p{Cc}]/u.test(path) || /^(?![A-Za-z]:\/)[A-Za-z][A-Za-z0-9+.-]*:/.test(path)) return null;
+  const parts = path.split('/').filter((part) => part !== '' && part !== '.');
+  return parts.includes('..') ? null : { absolute: /^(\/|[A-Za-z]:)/.test(path), parts: parts.map(folded) };
+}
+
+/** Upper case is the coarser fold. Some file systems leave out dots and blanks at the end of a name. */
+function folded(part: string): string {
+  return (part.replace(/[. ]+$/, '') || part).normalize().toUpperCase().normalize();
 }
 
 /** The same, or one lies in the other. From where a relative path counts is the tool's to know: it may be any absolute one. */

@@ -27,8 +27,8 @@ export interface OpenToolRunner extends ToolRunner {
 export function createToolRunner(sources: ToolSources, options: ToolRunnerOptions = {}): OpenToolRunner {
   const complete = completeOptions(options);
   const kinds = createKinds(sources, complete);
-  const schemas = createSchemaStore();
   const inTime = createInTime();
+  const schemas = createSchemaStore(inTime);
   const slotsOf = createToolSlots(sources);
   const { policies } = sources;
   const mask = createMask(sources.secrets ?? []);

@@ -6,7 +6,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 const options = { strict: false, validateFormats: false, unicodeRegExp: false, logger: false as const, addUsedSchema: false };
 
 /** Null where it can. The draft is chosen by `$schema`, as the judge of answers chooses it; without one it is 2020-12. */
-export function schemaProblem({ $schema, ...schema }: Readonly<Record<string, unknown>>): string | null {
+export function schemaProblem({ $schema, $async: _, ...schema }: Readonly<Record<string, unknown>>): string | null {
   const draft = typeof $schema === 'string' ? $schema : '';
   const Compiler = /draft-0[467]\b/.test(draft) ? Ajv : draft.includes('2019-09') ? Ajv2019 : Ajv2020;
   try {

@@ -43,7 +43,8 @@ export function createSchemas(): Schemas {
 
 const options = { strict: false, validateFormats: false, allErrors: true, unicodeRegExp: false, logger: false as const, addUsedSchema: false };
 
-function compile({ $schema, ...schema }: Readonly<Record<string, unknown>>): CompiledSchema {
+/** `$async` is the compiler's own word: its validators answer with promises, to which nobody listens. */
+function compile({ $schema, $async: _, ...schema }: Readonly<Record<string, unknown>>): CompiledSchema {
   try {
     const Compiler = compilerFor($schema);
     return { type: 'usable', validate: new Compiler(options).compile(schema) };

@@ -75,6 +75,32 @@ describe('checking arguments', () => {
     expect(check(toolWith({ type: 'object' }), { a: 1 })).toBeNull();
   });
 
+  test('a schema whose validator would answer later is judged at once, and rejects nothing behind our back', async () => {
+    const stray: unknown[] = [];
+    const note = (reason: unknown) => stray.push(reason);
+    process.on('unhandledRejection', note);
+    const tool = toolWith({ $async: true, type: 'object', required: ['a'] });
+    expect([check(tool, {}), check(tool, { a: 1 })]).toEqual(['The arguments do not fit files__write: "a" is missing.', null]);
+    expect(schemas.compiled('inner', { type: 'object', properties: { a: { $async: true, type: 'string' } } })).toMatchObject({ type: 'unusable' });
+    await new Promise((resolve) => { setImmediate(resolve); });
+    process.off('unhandledRejection', note);
+    expect(stray).toEqual([]);
+  });
+
+  test.each<[string, Record<string, unknown>]>([
+    ['by its anchor', { type: 'object', $dynamicRef: '#x' }],
+    ['over others', { type: 'object', $defs: { one: { allOf: [{ $ref: '#/$defs/two' }] }, two: { allOf: [{ $ref: '#/$defs/one' }] } }, properties: { a: { $ref: '#/$defs/one' } } }],
+  ])('a schema that leads back to itself without end %s fits nothing, and harms nobody', (_how, schema) => {
+    expect(check(toolWith(schema), { a: 1 })).toMatch(/leads back to itself without end/);
+  });
+
+  test('a schema that takes too long to read is not used, and the next one is read all the same', () => {
+    const slow = { type: 'object', patternProperties: Object.fromEntries(Array.from({ length: 4000 }, (_, index) => [`^p${index}`, { type: 'string' }])) };
+    expect(schemas.compiled('slow', slow)).toEqual({ type: 'unusable', problem: 'its input schema takes too long to read' });
+    expect(schemas.knows('slow')).toBe(true);
+    expect(check(toolWith({ type: 'object', required: ['a'] }), {})).toContain('"a" is missing');
+  });
+
   test('goes on working past the bound of its store', () => {
     for (let index = 0; index < 520; index++) expect(check(toolWith({ type: 'object', required: ['a'] }), {})).toContain('missing');
   });

@@ -1,6 +1,6 @@
 /** Why arguments do not fit a tool's schema, in few words for the model to read. */
 import type { ToolDefinition } from '@treadle/core';
-import type { ErrorObject } from 'ajv';
+import type { ErrorObject, ValidateFunction } from 'ajv';
 import type { InTime } from './in-time.ts';
 import type { SchemaStore } from './schema-store.ts';
 
@@ -16,9 +16,19 @@ export function checkArguments({ schemas, inTime }: CheckDeps, tool: ToolDefinit
   const schema = schemas.compiled(tool.hash, tool.input_schema);
   if (schema.type === 'unusable') return null;
   const { validate } = schema;
-  const found = inTime(`schema ${tool.hash}`, limitMs, () => ({ errors: validate(input) ? null : validate.errors ?? [] }));
+  const found = inTime(`schema ${tool.hash}`, limitMs, () => judged(validate, input));
   if (found === null) return `The arguments could not be checked against the schema of ${tool.wire_name} in time.`;
   return found.errors === null ? null : messageFor(tool, found.errors);
+}
+
+/** A schema may lead back to itself without end. That, too, is not known to fit. */
+function judged(validate: ValidateFunction, input: unknown): { readonly errors: readonly ErrorObject[] | null } {
+  try {
+    return { errors: validate(input) ? null : validate.errors ?? [] };
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return { errors: [{ instancePath: '', schemaPath: '', keyword: '$ref', params: {}, message: 'cannot be checked: the schema leads back to itself without end' }] };
+  }
 }
 
 function messageFor(tool: ToolDefinition, errors: readonly ErrorObject[]): string {

@@ -5,11 +5,13 @@
  * Owns the compiled schemas by definition hash, and one compiler per draft.
  *
  * 1  At most 500 schemas; the one unused for longest goes first.
- * 2  A compiler keeps whatever it has compiled, so it is replaced after 200 schemas.
+ * 2  A compiler keeps whatever it has compiled, so it is replaced after 200 schemas, and after one that it was stopped in.
+ * 3  Whoever wrote a schema decides how long it takes to compile: a hundred thousand characters can take ten seconds. It is stopped after one.
  */
 import { Ajv, type ValidateFunction } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import { createInTime, type InTime } from './in-time.ts';
 
 export type CompiledSchema =
   | { readonly type: 'usable'; readonly validate: ValidateFunction }
@@ -18,17 +20,21 @@ export type CompiledSchema =
 export interface SchemaStore {
   /** The schema of the tool whose definition has this hash. Never throws. */
   compiled(hash: string, schema: unknown): CompiledSchema;
+  /** Whether that costs no time. */
+  knows(hash: string): boolean;
 }
 
 const maxCompiled = 500;
 const compilerLife = 200;
+const compileLimitMs = 1000;
 
-export function createSchemaStore(): SchemaStore {
+export function createSchemaStore(inTime: InTime = createInTime()): SchemaStore {
   const known = new Map<string, CompiledSchema>();
-  const compile = createCompilers();
+  const compile = createCompilers(inTime);
   return {
+    knows: (hash) => known.has(hash),
     compiled(hash, schema) {
-      const entry = known.get(hash) ?? compile(schema);
+      const entry = known.get(hash) ?? compile(hash, schema);
       known.delete(hash);
       known.set(hash, entry);
       const [oldest] = known.keys();
@@ -44,7 +50,7 @@ type Draft = keyof typeof drafts;
 /** `addUsedSchema: false`: two servers may use the same `$id`. */
 const options = { strict: false, validateFormats: false, allErrors: true, unicodeRegExp: false, logger: false as const, addUsedSchema: false };
 
-function createCompilers(): (schema: unknown) => CompiledSchema {
+function createCompilers(inTime: InTime): (hash: string, schema: unknown) => CompiledSchema {
   const compilers = new Map<Draft, { readonly ajv: Ajv | Ajv2019 | Ajv2020; uses: number }>();
   const compilerFor = (draft: Draft): Ajv | Ajv2019 | Ajv2020 => {
     const present = compilers.get(draft);
@@ -53,12 +59,17 @@ function createCompilers(): (schema: unknown) => CompiledSchema {
     compilers.set(draft, compiler);
     return compiler.ajv;
   };
-  return (schema) => {
+  return (hash, schema) => {
     if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return unusable('its input schema is no object');
-    const { $schema, ...rest } = schema as Record<string, unknown>;
+    // What the compiler knows as `$async` is no word of JSON Schema: its validators answer with promises, and whatever does not fit rejects one.
+    const { $schema, $async: _, ...rest } = schema as Record<string, unknown>;
     if (rest.type !== 'object') return unusable('its input schema is not of type "object"');
+    const draft = draftOf($schema);
     try {
-      return { type: 'usable', validate: compilerFor(draftOf($schema)).compile(rest) };
+      const compiled = inTime(`compile ${hash}`, compileLimitMs, () => ({ validate: compilerFor(draft).compile(rest) }));
+      if (compiled !== null) return { type: 'usable', ...compiled };
+      compilers.delete(draft);
+      return unusable('its input schema takes too long to read');
     } catch (error) {
       return unusable(`its input schema cannot be used (${firstLine(error)})`);
     }

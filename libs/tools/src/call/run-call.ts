@@ -83,7 +83,7 @@ function unknown(content: string): ToolRunResult {
 export function errorText(error: unknown): string {
   try {
     if (error instanceof Error) return error.message === '' ? error.name : String(error.message);
-    if (typeof error === 'object' && error !== null) return JSON.stringify(error);
+    if (typeof error === 'object' && error !== null) return JSON.stringify(error) ?? 'an error without words';
     return String(error);
   } catch {
     return 'an error that cannot be read';

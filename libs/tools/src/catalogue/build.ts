@@ -21,6 +21,8 @@ export interface CatalogueRules {
 
 /** Tools of servers that one run may have: each request to a model carries all of them. */
 const mostServerTools = 256;
+/** For schemas that nobody has looked at before: each of those that are left is looked at by a later run. */
+const mostCpuMs = 2000;
 /** Sentences that one catalogue says about what is left out. */
 const mostProblems = 50;
 
@@ -29,8 +31,9 @@ export function buildCatalogue(offers: readonly Offer[], rules: CatalogueRules):
   const { kept, surplus } = withinRoom(offers.flatMap((offer) => offer.tools).filter(({ name }) => rules.patterns.some((pattern) => matches(pattern, name))), rules);
   const problems = [...surplus, ...offers.flatMap((offer) => [...offer.problems])];
   const chosen = new Map<string, OfferedTool>();
+  const began = process.threadCpuUsage();
   for (const tool of kept) {
-    const problem = chosen.has(tool.name) ? 'its name is taken already' : schemaProblem(tool, rules.schemas);
+    const problem = chosen.has(tool.name) ? 'its name is taken already' : schemaProblem(tool, rules.schemas, began);
     if (problem === null) chosen.set(tool.name, tool);
     else problems.push(`Tool ${tool.name} is left out: ${problem}.`);
   }
@@ -56,8 +59,11 @@ function withinRoom(tools: readonly OfferedTool[], { first }: CatalogueRules): {
   return { kept: [...tools.filter((tool) => !ofServer(tool)), ...inOrder.slice(0, mostServerTools)], surplus };
 }
 
-function schemaProblem(tool: OfferedTool, schemas: SchemaStore): string | null {
-  const schema = schemas.compiled(definitionHash(tool), tool.input_schema);
+/** This thread has other runs to keep alive. */
+function schemaProblem(tool: OfferedTool, schemas: SchemaStore, began: NodeJS.CpuUsage): string | null {
+  const hash = definitionHash(tool);
+  if (!schemas.knows(hash) && process.threadCpuUsage(began).user > mostCpuMs * 1000) return 'reading the schemas before it took too long';
+  const schema = schemas.compiled(hash, tool.input_schema);
   return schema.type === 'unusable' ? schema.problem : null;
 }
 

@@ -128,6 +128,24 @@ describe('what a server offers without measure', () => {
     expect(problems).toEqual(['9744 tools are left out: a run may have 256 tools of servers. Let the agent\'s patterns choose fewer.']);
   });
 
+  test('is not read for longer than others can wait; what is known is there all the same', () => {
+    const heavy = (index: number) => offered(`s/h${index}`, { input_schema: { type: 'object', patternProperties: Object.fromEntries(Array.from({ length: 1500 }, (_, each) => [`^p${index}_${each}`, { type: 'string' }])) } });
+    const schemas = createSchemaStore();
+    const tools = [offered('own'), offered('s/light'), ...Array.from({ length: 12 }, (_, index) => heavy(index)), offered('s/last')];
+    const rules = { patterns: ['*'], policies: {}, defaultTimeoutMs: 1, schemas };
+    const first = buildCatalogue([{ tools, problems: [], missing: [] }], rules);
+    expect(first.tools.map(({ name }) => name)).toEqual(expect.arrayContaining(['own', 's/light']));
+    expect(first.problems).toContain('Tool s/last is left out: reading the schemas before it took too long.');
+    // A later run begins where this one had to stop.
+    let left = first.problems.length;
+    for (let round = 0; left > 0 && round < 10; round++) {
+      const next = buildCatalogue([{ tools, problems: [], missing: [] }], rules).problems.filter((problem) => problem.includes('before it'));
+      expect(next.length).toBeLessThan(left);
+      left = next.length;
+    }
+    expect(left).toBe(0);
+  }, 60_000);
+
   test('takes no place of those that are there already', () => {
     const first = new Set(['s/t9999', 's/t5000']);
     const { tools } = build(many, { first });
