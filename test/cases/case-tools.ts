@@ -57,6 +57,8 @@ const plain: Readonly<Record<string, Tool>> = {
     },
     answer: ({ q }) => Number.isInteger((q as Input)['limit']) ? `at most ${String((q as Input)['limit'])}` : 'limit is no integer',
   },
+  /** Arguments with names that not every provider takes. */
+  find: { properties: { 'filter[id]': 'string', 名前: 'string' }, optional: ['名前'], read: true, answer: (input) => `nothing about ${String(input['filter[id]'])} or ${String(input['名前'])}` },
   picture: { properties: { kind: 'string' }, read: true, answer: ({ kind }) => [{ type: 'image', mimeType: 'image/png', data: picture(String(kind)) }] },
 };
 

@@ -150,6 +150,26 @@ describe('a schema that refers to a part of itself', () => {
   });
 });
 
+test.each(wires)('C80: arguments with names that a provider refuses are taken by %s, and reach the server under their own', async (wire) => {
+  const own = { 'filter[id]': '7', 名前: 'n' };
+  const { run, events, requests, live } = await play(cases, `C80 names ${wire}`, (body, count) => {
+    const properties = Object.keys(schemaIn(body, 't__find'));
+    return count === 0 ? tool('c1', 't__find', Object.fromEntries(properties.map((name, index) => [name, Object.values(own)[index]])))
+      : count === 1 ? tool('c2', 't__find', own) : text('ok');
+  }, { wire });
+  expect(run).toMatchObject({ status: 'completed', answer: 'ok' });
+  expect(ofType(events, 'tool_use').map(({ tool_input }) => tool_input)).toEqual([own, own]);
+  expect(live.starts('find').map(({ input }) => input)).toEqual([own, own]);
+  expect(resultsOf(requests[2]).map(({ content }) => content)).toEqual(['nothing about 7 or n', 'nothing about 7 or n']);
+});
+
+/** The arguments of a tool as the model is shown them, on whichever wire. */
+function schemaIn(body: unknown, name: string): Readonly<Record<string, unknown>> {
+  interface Shown { readonly name: string; readonly input_schema?: { properties: Record<string, unknown> }; readonly parameters?: { properties: Record<string, unknown> } }
+  const shown = ((body as { tools?: readonly (Shown & { readonly function?: Shown })[] }).tools ?? []).map((each) => each.function ?? each).find((each) => each.name === name);
+  return (shown?.input_schema ?? shown?.parameters)?.properties ?? {};
+}
+
 test('C77: a server that dies with a call leaves it in doubt, is not asked again for it, and is there for the next one', async () => {
   const { run, events, requests } = await play(cases, 'C77', [
     tool('c1', 'dying__append_row', { v: 'a' }), tool('c2', 'dying__crash', {}), tool('c3', 'dying__append_row', { v: 'b' }), text('ok')], { agent: 'mortal' });

@@ -3,6 +3,7 @@
  * message right behind it, nothing is empty, and the last word is the user's: newer models refuse to go on with an assistant's text.
  */
 import type { Message, ModelRequest, ToolDefinition } from '@treadle/core';
+import { withLegalNames } from '../../request/argument-names.ts';
 import { wireId, wireName, wireNames, type WireNames } from '../../request/names.ts';
 import { plainSchema } from '../../request/plain-schema.ts';
 import { resultImages, type WireImage } from '../../request/images.ts';
@@ -133,5 +134,5 @@ function framed(turns: readonly AnthropicMessage[]): readonly AnthropicMessage[]
 }
 
 function renderTool(tool: ToolDefinition): AnthropicTool {
-  return { name: tool.wire_name, description: tool.description, input_schema: plainSchema(tool.input_schema) };
+  return { name: tool.wire_name, description: tool.description, input_schema: withLegalNames(plainSchema(tool.input_schema)) };
 }

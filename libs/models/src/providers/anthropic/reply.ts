@@ -9,6 +9,8 @@ import type { EventCollector } from '../../http/streamed-call.ts';
 import type { ProviderOutcome } from '../../provider.ts';
 import { asObject, count, failedReply, judged, readCall, usageOf } from '../../reply/judge.ts';
 import { createTextAssembler } from '../../reply/text-assembler.ts';
+import { withOwnNames } from '../../request/argument-names.ts';
+import { plainSchema } from '../../request/plain-schema.ts';
 import { layoutOf, type LaidBlock } from './thinking.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -109,7 +111,8 @@ function judge(blocks: readonly Block[], { ending, usage, served_as }: End, requ
   }
   if (finish_raw === 'model_context_window_exceeded') return failedReply('context_overflow', 'the context window is full', usage);
   const joined = (kind: string): string => blocks.filter((block) => block.kind === kind).map((block) => block.text).join('');
-  const calls = blocks.filter((block) => block.kind === 'tool_use').map(({ start, text: json }) => readCall({ id: start['id'], name: start['name'], args: json === '' ? start['input'] : json }, request));
+  const calls = blocks.filter((block) => block.kind === 'tool_use').map(({ start, text: json }) => withOwnNames(
+    readCall({ id: start['id'], name: start['name'], args: json === '' ? start['input'] : json }, request), request.tools, (tool) => plainSchema(tool.input_schema)));
   const said = joined('text');
   // The log keeps no blank text.
   const provider_data = layoutOf(request.model.model, blocks.filter((block) => block.kind !== 'text' || said.trim() !== '').flatMap(laid));

@@ -12,6 +12,14 @@ export function choiceProblems(schema: unknown, where: string): string[] {
   return ['oneOf', 'anyOf', 'allOf'].filter((key) => isObject(schema) && schema[key] !== undefined).map((key) => `${where}: its parameters have ${key} at the top`);
 }
 
+const legalArgument = /^[a-zA-Z0-9_.-]{1,64}$/;
+
+/** The vendor looks at those at the top, and refuses the whole request for one. */
+export function argumentProblems(schema: unknown, where: string): string[] {
+  const names = isObject(schema) && isObject(schema['properties']) ? Object.keys(schema['properties']) : [];
+  return names.filter((name) => !legalArgument.test(name)).map((name) => `${where}: illegal property key ${JSON.stringify(name)}`);
+}
+
 /** `read` finds name and schema in a tool as the wire writes it, and what else is wrong with it. */
 export function toolsProblems(tools: unknown, read: (tool: Json, where: string) => { readonly name: unknown; readonly schema: unknown; readonly problems?: readonly string[] }): string[] {
   if (tools === undefined) return [];

@@ -1,6 +1,6 @@
 /** What a strict server of this wire refuses, as a pure function of the request. */
 import { pairingProblems, type Step } from '../../strict/pairing.ts';
-import { choiceProblems, toolsProblems } from '../../strict/tools.ts';
+import { argumentProblems, choiceProblems, toolsProblems } from '../../strict/tools.ts';
 import { fieldProblems, isBlank, isObject, isPositiveInteger, surrogateProblems, type Json } from '../../strict/values.ts';
 import type { ChatBody } from '../dialect.ts';
 import { blockProblems } from './blocks.ts';
@@ -28,7 +28,7 @@ const toolFields = new Set(['name', 'description', 'input_schema', 'type', 'cach
 
 function toolOf(tool: Json, where: string): { readonly name: unknown; readonly schema: unknown; readonly problems: readonly string[] } {
   const { name, input_schema: schema } = tool;
-  return { name, schema, problems: [...choiceProblems(schema, where), ...fieldProblems(tool, toolFields, where)] };
+  return { name, schema, problems: [...choiceProblems(schema, where), ...argumentProblems(schema, where), ...fieldProblems(tool, toolFields, where)] };
 }
 
 function systemProblems(system: unknown, model: string): string[] {
