@@ -29,10 +29,16 @@ describe('a function tool', () => {
     expect(await runTool(async () => value)).toEqual({ content, is_error: false, settled: true });
   });
 
+  test.each<[string, unknown, string]>([
+    ['bytes', new TextEncoder().encode('bytes'), 'bytes'], ['an ArrayBuffer', new TextEncoder().encode('buffer').buffer, 'buffer'], ['a view of one', new DataView(new TextEncoder().encode('a view').buffer, 2), 'view'],
+  ])('reads %s as what they are', async (_name, value, content) => {
+    expect(await runTool(() => value)).toEqual({ content, attachments: [], is_error: false, settled: true });
+  });
+
   const unreadable = { get message() { throw new Error('no'); }, toJSON() { throw new Error('no'); } };
   test.each<[string, unknown, string]>([
     ['an error', new Error('out of ink'), 'out of ink'], ['an error without words', new TypeError(), 'TypeError'], ['null', null, 'null'],
-    ['undefined', undefined, 'undefined'], ['an object', { code: 4 }, '{"code":4}'], ['what resists being read', unreadable, 'an error that cannot be read'],
+    ['undefined', undefined, 'undefined'], ['an object', { code: 4 }, '{"code":4}'], ['what resists being read', unreadable, 'an error that cannot be read'], ['what has no JSON', { toJSON: () => undefined }, 'an error without words'],
   ])('that throws %s gives an error the model can read', async (_name, thrown, content) => {
     expect(await runTool(() => { throw thrown; })).toEqual({ content, is_error: true, settled: true });
     expect(await runTool(() => Promise.reject(thrown as Error))).toEqual({ content, is_error: true, settled: true });

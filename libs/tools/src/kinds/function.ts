@@ -30,10 +30,18 @@ export function createFunctionKind(functions: readonly FunctionToolSource[]): To
 /** A string as it is, bytes as what they are, anything else as JSON. A result that cannot be written is an error of the tool, which did run. */
 function answer(value: unknown): CallEnd {
   if (typeof value === 'string') return { type: 'answered', content: value, is_error: false };
-  if (value instanceof Uint8Array) return { type: 'answered', ...observed(value, mediaTypeOf(null)), is_error: false };
+  const bytes = bytesOf(value);
+  if (bytes !== null) return { type: 'answered', ...observed(bytes, mediaTypeOf(null)), is_error: false };
   try {
     return { type: 'answered', content: JSON.stringify(value) ?? '(no result)', is_error: false };
   } catch (error) {
     return { type: 'answered', content: `The tool ran, but its result cannot be written as JSON: ${errorText(error)}`, is_error: true };
   }
+}
+
+/** As JSON they would be `{}`, or a long list of numbers by their places. */
+function bytesOf(value: unknown): Uint8Array | null {
+  if (value instanceof Uint8Array) return value;
+  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  return value instanceof ArrayBuffer ? new Uint8Array(value) : null;
 }

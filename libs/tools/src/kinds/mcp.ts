@@ -5,7 +5,7 @@ import { errorText } from '../call/run-call.ts';
 import type { CallEnd, Offer, OfferedTool, ToolKind } from '../kind.ts';
 import { createMcpConnection, ServerUnreachable, type ConnectionOptions, type CallParams, type McpConnection } from '../mcp/connection.ts';
 import { offeredTool } from '../mcp/offered-tool.ts';
-import { observationOf } from '../mcp/observation.ts';
+import { observationOf, saysError } from '../mcp/observation.ts';
 import { textHash } from '../catalogue/hash.ts';
 import { mayMatchBeginning } from '../catalogue/patterns.ts';
 import type { McpServerSource } from '../sources.ts';
@@ -52,7 +52,7 @@ export function createMcpKind(sources: Readonly<Record<string, McpServerSource>>
         run.onCarried?.({ protocol: 'mcp', transport: 'url' in server.source ? 'tcp' : 'pipe' });
         const result = await server.connection.call(paramsOf(run), { signal, begin, progress, repeatable: run.tool.effect !== 'once' });
         const { content, attachments } = observationOf(result);
-        return { type: 'answered', content, is_error: result.isError === true, ...(attachments.length === 0 ? {} : { attachments }) };
+        return { type: 'answered', content, is_error: saysError(result), ...(attachments.length === 0 ? {} : { attachments }) };
       } catch (error) {
         return failedCall(error, begun, run.tool.name);
       }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { observationOf } from './observation.ts';
+import { callResultSchema, observationOf, saysError } from './observation.ts';
 
 const png = Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.from('rest')]);
 const odd = Buffer.from('00fffe', 'hex');
@@ -23,6 +23,16 @@ test.each<[string, Parameters<typeof observationOf>[0], string, { media_type: st
   ['a link', { content: [{ type: 'resource_link', uri: 'file:///a', name: 'a' }] }, '[link to a file:///a]', []],
   ['odd parts', { content: [null, 5, { type: 'hologram' }] }, '[a part of an unknown kind left out]\n[a part of an unknown kind left out]\n[a part of an unknown kind left out]', []],
   ['nothing', {}, '(no result)', []],
+  ['nothing, said', { content: null, structuredContent: null }, '(no result)', []],
+  ['a text that is no list', { content: 'said' }, 'said', []],
+  ['a part that is no list', { content: { type: 'text', text: 'said' } }, 'said', []],
+  ['texts that are no parts', { content: ['a', 'b'] }, 'a\nb', []],
+  ['names that resist being read', { content: [{ type: 'resource_link', name: { toString: 1 }, uri: [] }, { type: 'resource', resource: { uri: { toString: 1 } } }] }, '[link to  ]\n[resource left out: there is nothing in it]', []],
+  ['structured content without an end', { structuredContent: JSON.parse('{"a":'.repeat(20_000) + '1' + '}'.repeat(20_000)) as unknown }, '[structured content left out: it is nested too deeply]', []],
 ])('a result is observed: %s', (_name, result, content, attachments) => {
   expect(observationOf(result)).toEqual({ content, attachments });
+});
+
+test.each<[unknown, boolean]>([[true, true], ['true', true], [1, true], [false, false], ['false', false], [null, false], [undefined, false], [0, false], [{}, false]])('isError: %j is read as %s', (isError, expected) => {
+  expect(saysError(callResultSchema.parse({ isError, content: 5 }))).toBe(expected);
 });

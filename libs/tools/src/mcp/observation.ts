@@ -6,33 +6,45 @@ import { z } from 'zod';
 import { imageType, mediaTypeOf } from '../content/media.ts';
 import { kept, observed, type Observed } from '../content/observed.ts';
 
-export const callResultSchema = z.looseObject({
-  content: z.array(z.unknown()).optional(),
-  structuredContent: z.unknown().optional(),
-  isError: z.boolean().optional(),
-});
+/** Nothing of it is certain: that it came at all says that the tool has run. */
+export const callResultSchema = z.looseObject({ content: z.unknown().optional(), structuredContent: z.unknown().optional(), isError: z.unknown().optional() });
 
-export type CallResult = z.output<typeof callResultSchema>;
+export interface CallResult { readonly content?: unknown; readonly structuredContent?: unknown; readonly isError?: unknown }
+
+/** Some servers write what they mean by true otherwise. */
+export function saysError({ isError }: CallResult): boolean {
+  return isError === true || isError === 'true' || isError === 1;
+}
 
 /**
  * Parts by line, in their order: text as it is, structured content as JSON where there is no text, everything else as a short note of
  * what it is. Images and other bytes stand beside.
  */
 export function observationOf(result: CallResult): Observed {
-  const parts = (result.content ?? []).map(partOf);
+  const { content: given, structuredContent: structured } = result;
+  const parts = (Array.isArray(given) ? given : given === undefined || given === null ? [] : [given]).map(partOf);
   const hasText = parts.some((part) => part.isText && part.content !== '');
-  if (!hasText && result.structuredContent !== undefined) parts.unshift(text(JSON.stringify(result.structuredContent)));
+  if (!hasText && structured !== undefined && structured !== null) parts.unshift(asJson(structured));
   const content = parts.map((part) => part.content).filter((each) => each !== '').join('\n');
   return { content: content === '' ? '(no result)' : content, attachments: parts.flatMap((part) => part.attachments) };
 }
 
 interface Part extends Observed { readonly isText: boolean }
 
+function asJson(value: unknown): Part {
+  try {
+    return text(JSON.stringify(value) ?? '');
+  } catch {
+    return note('structured content left out: it is nested too deeply');
+  }
+}
+
 function partOf(part: unknown): Part {
+  if (typeof part === 'string') return text(part);
   const { type, text: said, mimeType, data, uri, name, resource } = fieldsOf(part);
   if (type === 'text') return text(typeof said === 'string' ? said : '');
   if (type === 'image' || type === 'audio') return bytes(type, data, mimeType);
-  if (type === 'resource_link') return note(`link to ${String(name ?? '')} ${String(uri ?? '')}`);
+  if (type === 'resource_link') return note(`link to ${stringOf(name) ?? ''} ${stringOf(uri) ?? ''}`);
   if (type === 'resource') return embedded(resource);
   return note('a part of an unknown kind left out');
 }
@@ -41,7 +53,7 @@ function partOf(part: unknown): Part {
 function embedded(resource: unknown): Part {
   const { text: said, uri, blob, mimeType } = fieldsOf(resource);
   if (typeof said === 'string') return text(said);
-  const name = `resource ${String(uri ?? '')}`.trimEnd();
+  const name = `resource ${stringOf(uri) ?? ''}`.trimEnd();
   if (blob === undefined) return note(`${name} left out: there is nothing in it`);
   const raw = base64(blob);
   if (raw === null) return note(`${name} left out: it cannot be read`);
