@@ -51,6 +51,13 @@ describe.concurrent('arguments', () => {
     expect(live.starts()).toEqual([]);
   });
 
+  test.each(['openai', 'anthropic'] as const)('C16: a number that would become another one is told to the model and never executed, on %s', async (wire) => {
+    const { run, requests, live } = await play(cases, `C16 number ${wire}`, [tool('c1', 't__pair', '{"a":9007199254740993,"b":1}'), tool('c2', 't__pair', { a: 1, b: 2 }), text('ok')], { wire });
+    expect(run).toMatchObject({ status: 'completed', answer: 'ok' });
+    expect(live.starts('pair').map((line) => line.input)).toEqual([{ a: 1, b: 2 }]);
+    expect(resultsOf(requests[1])[0]!.content).toContain('The number 9007199254740993 is too large to be passed on as it is.');
+  });
+
   test('C17: JSON text of JSON text is unwrapped, and replayed encoded once', async () => {
     const once = JSON.stringify({ a: 3, b: 4 });
     const { run, requests, live } = await play(cases, 'C17', [tool('c1', 't__pair', once), tool('c2', 't__pair', JSON.stringify(once)), text('ok')], { wire: 'openai' });

@@ -48,7 +48,7 @@ function usedIds(state: RunState): Set<string> {
 
 function missingTool(name: string, { tools: offered, tool_news }: RunState): string {
   const tools = offered ?? [];
-  const gone = tool_news?.gone.some((each) => each === name || each.replaceAll('/', '__').replaceAll(/[^A-Za-z0-9_-]/gu, '_') === name) === true;
+  const gone = tool_news?.gone.some((each) => each === name || each.replaceAll('/', '__').replaceAll(/[^A-Za-z0-9_-]/gu, '_').replace(/^(?![A-Za-z_])/, '_') === name) === true;
   const names = tools.map((tool) => tool.wire_name).join(', ');
   const said = name.toWellFormed().slice(0, 100).toWellFormed();
   return `${gone ? `The tool "${said}" is no longer available.` : `There is no tool named "${said}".`} Available: ${names === '' ? 'none' : names}.`;

@@ -62,6 +62,6 @@ test('what was left out is remembered from the pinning on, the newest of it, and
 });
 
 test('a call of what is gone is known by the name that the model knows', () => {
-  const gone = lookAhead(between(), [...answered, { type: 'tools_changed', tools: [tool('look')], gone: ['s/a.b'], problems: [], done: 'changed' }]);
-  expect(toolUses(gone, [{ provider_id: null, name: 's__a_b', input: {}, problem: null }])[0]!.invalid).toBe('The tool "s__a_b" is no longer available. Available: look.');
+  const gone = lookAhead(between(), [...answered, { type: 'tools_changed', tools: [tool('look')], gone: ['s/a.b', '1/x'], problems: [], done: 'changed' }]);
+  for (const name of ['s__a_b', '_1__x']) expect(toolUses(gone, [{ provider_id: null, name, input: {}, problem: null }])[0]!.invalid).toBe(`The tool "${name}" is no longer available. Available: look.`);
 });

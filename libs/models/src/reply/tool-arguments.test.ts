@@ -37,6 +37,19 @@ describe('arguments', () => {
     expect(readArguments({ a: 'x'.repeat(300_000) }, free)).toEqual({ input: {}, problem: 'The arguments are 300008 bytes long; at most 262144 are allowed.' });
   });
 
+  it.each([
+    ['{"id":9007199254740993}', '9007199254740993'], ['{"ids":[1,[-123456789012345678901]]}', '-123456789012345678901'], ['{"a":1e999}', '1e999'], [JSON.stringify('{"id":1180000000000000001}'), '1180000000000000001'],
+  ])('with a number that would become another one (%s) are told to the model', (args, number) => {
+    expect(readArguments(args, free)).toEqual({ input: {}, problem: `The number ${number} is too large to be passed on as it is. Send it as text where the tool takes text.` });
+  });
+
+  it.each([
+    ['{"id":9007199254740992}', { id: 2 ** 53 }], ['{"id":"9007199254740993"}', { id: '9007199254740993' }], ['{"a":0.12345678901234567890,"b":1e20,"c":-0}', { a: 0.12345678901234568, b: 1e20, c: -0 }],
+    ['{"9007199254740993":1}', { '9007199254740993': 1 }],
+  ])('%s are taken as they are read', (args, input) => {
+    expect(readArguments(args, free)).toEqual({ input, problem: null });
+  });
+
   it('hold no half characters', () => {
     expect(readArguments(String.raw`{"a":"\ud800"}`, free).input).toEqual({ a: '�' });
   });

@@ -17,23 +17,38 @@ beforeAll(async () => {
   await symlink(dir, join(dir, 'work/up'));
   await symlink(join(dir, 'work/deep'), join(dir, 'inward'));
   await symlink(join(dir, 'nowhere/else'), join(dir, 'work/dangling'));
+  await symlink('../planted', join(dir, 'work/planted'));
+  await symlink('planted', join(dir, 'work/second'));
+  await symlink('deep/fresh', join(dir, 'work/fresh'));
+  await symlink('round', join(dir, 'work/round'));
 });
 afterAll(() => rm(dir, { recursive: true, force: true }));
 
 const look = (path: unknown) => outsideRoots({ path_args: ['path'], roots: [join(dir, 'work')] }, { path });
 
-test.each(['work/own', 'work', 'work/new', 'work/deep/new/newer', 'work/deep/../own', 'inward/x', 'work/..own'])('%s is inside', async (path) => {
+test.each(['work/own', 'work', 'work/new', 'work/deep/new/newer', 'work/deep/../own', 'inward/x', 'work/..own', 'work/fresh', 'work/a b', 'work/c:d', `work/${'n/'.repeat(40)}x`])('%s is inside', async (path) => {
   expect(await look(join(dir, path))).toBeNull();
   expect(await look(`${dir}/${path}`)).toBeNull();
 });
 
-test.each(['secret', 'work/../secret', 'workshop/x', 'work/leak', 'work/up/secret', 'work/up/work/../secret', 'work/up/new', '..', '/etc/passwd'])('%s is outside', async (path) => {
+test.each(['secret', 'work/../secret', 'workshop/x', 'work/leak', 'work/up/secret', 'work/up/work/../secret', 'work/up/new', 'work/dangling', 'work/planted', 'work/second', 'work/second/x', 'work/round', 'work\\..\\secret', 'work/deep\\..\\..\\secret', '..', '/etc/passwd'])('%s is outside', async (path) => {
   expect(await look(path.startsWith('/') ? path : `${dir}/${path}`)).toMatch(/outside of what this tool may touch/);
 });
 
 test('a relative path counts from where the worker is', async () => {
   expect(await look(relative(process.cwd(), join(dir, 'work/own')))).toBeNull();
   expect(await look('package.json')).not.toBeNull();
+});
+
+test.each(['~/x', '~', '~root/x', ' ~/x', 'file:///etc/passwd', 'FILE:/etc/passwd', 'https://a.example/x', 'C:x'])('%j is another place for those who read it so', async (path) => {
+  expect(await outsideRoots({ path_args: ['path'], roots: ['.'] }, { path })).toMatch(/no home, no scheme/);
+});
+
+test('blanks around a path make no other place of it', async () => {
+  const here = (path: string) => outsideRoots({ path_args: ['path'], roots: ['.'] }, { path });
+  expect(await here(' /etc/passwd')).toMatch(/outside/);
+  expect(await here('\n../x')).toMatch(/outside/);
+  expect(await here(' package.json ')).toBeNull();
 });
 
 test('every path of a list counts, and what is no path is refused', async () => {

@@ -34,7 +34,7 @@ describe('patterns', () => {
 
 describe('wire names', () => {
   test('are readable where they can be', () => {
-    expect([...wireNames(['files/write_file', 'add', 'a b/ü'])]).toEqual([['files/write_file', 'files__write_file'], ['add', 'add'], ['a b/ü', 'a_b___']]);
+    expect([...wireNames(['files/write_file', 'add', 'a b/ü', '1pass/get', '-x', '_y'])]).toEqual([['files/write_file', 'files__write_file'], ['add', 'add'], ['a b/ü', 'a_b___'], ['1pass/get', '_1pass__get'], ['-x', '_-x'], ['_y', '_y']]);
   });
 
   test('tools that come to the same name all get an ending of their own, in any order', () => {
@@ -53,7 +53,7 @@ describe('wire names', () => {
       const wire = [...wireNames(names).values()];
       expect(wire).toHaveLength(names.length);
       expect(new Set(wire).size).toBe(names.length);
-      for (const each of wire) expect(each).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
+      for (const each of wire) expect(each).toMatch(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/);
     }));
   });
 });

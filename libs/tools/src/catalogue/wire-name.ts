@@ -1,7 +1,7 @@
 /**
- * Names that every provider takes: 1 to 64 letters, digits, `_`, `-`.
+ * Names that every provider takes: 1 to 64 letters, digits, `_`, `-`, beginning with a letter or `_`.
  *
- * The rule: `/` becomes `__`, every other illegal character `_`. A name longer than 64 is cut to 55 and gets `_` and the first
+ * The rule: `/` becomes `__`, every other illegal character `_`, and in front of a digit or `-` there is one more. A name longer than 64 is cut to 55 and gets `_` and the first
  * 8 hex digits of the sha256 of its own full name. Where several tools of one agent come to the same result, each of them gets
  * that ending, so that the outcome does not depend on their order. A tool that a run gets later takes no name that another one has had.
  */
@@ -29,7 +29,7 @@ export function freeWireName(name: string, wire: string, taken: Set<string>): st
 }
 
 export function plainForm(name: string): string {
-  return name.replaceAll('/', '__').replaceAll(/[^A-Za-z0-9_-]/gu, '_') || '_';
+  return name.replaceAll('/', '__').replaceAll(/[^A-Za-z0-9_-]/gu, '_').replace(/^(?![A-Za-z_])/, '_');
 }
 
 function withHash(name: string, wire: string, taken: Set<string>): string {
