@@ -59,6 +59,13 @@ const plain: Readonly<Record<string, Tool>> = {
   },
   /** Arguments with names that not every provider takes. */
   find: { properties: { 'filter[id]': 'string', 名前: 'string' }, optional: ['名前'], read: true, answer: (input) => `nothing about ${String(input['filter[id]'])} or ${String(input['名前'])}` },
+  /** Its schema has a word of the host's compiler, which would make validators answer later. */
+  sly: {
+    properties: {}, read: true, schema: { $async: true, type: 'object', properties: { q: { type: 'string' } }, required: ['q'] },
+    answer: ({ q }) => `sly ${String(q)}`,
+  },
+  /** Its schema leads back to itself. */
+  round: { properties: {}, read: true, schema: { type: 'object', $dynamicRef: '#round' }, answer: () => 'round' },
   picture: { properties: { kind: 'string' }, read: true, answer: ({ kind }) => [{ type: 'image', mimeType: 'image/png', data: picture(String(kind)) }] },
 };
 

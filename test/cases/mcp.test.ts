@@ -163,6 +163,16 @@ test.each(wires)('C80: arguments with names that a provider refuses are taken by
   expect(resultsOf(requests[2]).map(({ content }) => content)).toEqual(['nothing about 7 or n', 'nothing about 7 or n']);
 });
 
+test('C80: a schema that is a trap for whoever reads it harms neither the run nor the worker', async () => {
+  const { run, requests, live } = await play(cases, 'C80 traps', [
+    reply({ calls: [{ id: 'c1', name: 't__sly', args: {} }, { id: 'c2', name: 't__sly', args: { q: 'x' } }, { id: 'c3', name: 't__round', args: { a: 1 } }] }), text('ok')]);
+  expect(run).toMatchObject({ status: 'completed', answer: 'ok' });
+  expect(resultsOf(requests[1]).map(({ content }) => content)).toEqual([
+    expect.stringMatching(/^ERROR: The arguments do not fit t__sly: "q" is missing/) as string, 'sly x', expect.stringContaining('the schema leads back to itself without end') as string]);
+  expect(live.starts().map(({ tool: name }) => name)).toEqual(['sly']);
+  expect(cases.casualties()).toEqual([]);
+});
+
 /** The arguments of a tool as the model is shown them, on whichever wire. */
 function schemaIn(body: unknown, name: string): Readonly<Record<string, unknown>> {
   interface Shown { readonly name: string; readonly input_schema?: { properties: Record<string, unknown> }; readonly parameters?: { properties: Record<string, unknown> } }

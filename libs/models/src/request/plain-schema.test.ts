@@ -24,6 +24,10 @@ describe('a plain schema', () => {
     expect(plainSchema(object({ a: { $ref: '#/$defs/gone', description: 'kept' }, b: { $ref: 'https://example.com/s.json' }, c: { $ref: '#/constructor' }, d: { $ref: '#/%zz' } }))).toEqual(object({ a: { description: 'kept' }, b: {}, c: {}, d: {} }));
   });
 
+  it('has no anchors, and no words that only some compiler knows', () => {
+    expect(plainSchema(object({ a: { $dynamicRef: '#node', description: 'kept' }, b: { $recursiveRef: '#', $recursiveAnchor: true } }, { $async: true, $dynamicAnchor: 'node', $vocabulary: {} }))).toEqual(object({ a: { description: 'kept' }, b: {} }));
+  });
+
   it('tells patterns and formats in words', () => {
     expect(plainSchema(object({ a: { type: 'string', pattern: '^\\d+$', description: 'Digits.' }, b: { type: 'string', format: 'date' } }, { $schema: 'x', $id: 'y', $comment: 'z' }))).toEqual(
       object({ a: { type: 'string', description: 'Digits. (pattern: ^\\d+$)' }, b: { type: 'string', description: '(format: date)' } }));

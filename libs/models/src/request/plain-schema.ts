@@ -7,7 +7,7 @@
 type Schema = Readonly<Record<string, unknown>>;
 
 /** Keywords that say nothing once references are put in, or that servers refuse. */
-const dropped = new Set(['$schema', '$id', 'id', '$anchor', '$comment', '$ref', '$defs', 'definitions', 'pattern', 'format', 'contentEncoding', 'contentMediaType']);
+const dropped = new Set(['$schema', '$id', 'id', '$anchor', '$comment', '$async', '$vocabulary', '$dynamicRef', '$dynamicAnchor', '$recursiveRef', '$recursiveAnchor', '$ref', '$defs', 'definitions', 'pattern', 'format', 'contentEncoding', 'contentMediaType']);
 /** Keywords whose values are maps of names to schemas: a name may look like a keyword. */
 const maps = new Set(['properties', 'patternProperties', 'dependentSchemas']);
 /** Keywords whose values are schemas, or lists of them. */

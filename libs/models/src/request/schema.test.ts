@@ -15,6 +15,10 @@ describe('a schema', () => {
     expect(resolvableSchema(schema)).toEqual({ type: 'object', properties: { a: { description: 'kept' }, b: {}, c: {}, d: {} } });
   });
 
+  it('loses anchors, too', () => {
+    expect(resolvableSchema({ type: 'object', properties: { a: { $dynamicRef: '#node' }, b: { $recursiveRef: '#' } } })).toEqual({ type: 'object', properties: { a: {}, b: { $recursiveRef: '#' } } });
+  });
+
   it('does not take data for schemas, nor a property for a keyword', () => {
     const schema = { type: 'object', properties: { $ref: { type: 'string' }, enum: { $ref: '#/nowhere' }, e: { enum: ['$ref', { $ref: '#/x' }] } } };
     expect(resolvableSchema(schema)).toEqual({ type: 'object', properties: { $ref: { type: 'string' }, enum: {}, e: { enum: ['$ref', { $ref: '#/x' }] } } });

@@ -8,9 +8,10 @@ type Schema = Readonly<Record<string, unknown>>;
 
 /** Keywords whose values are data, not schemas. */
 const data = new Set(['enum', 'const', 'default', 'example', 'examples', 'required']);
+const references = new Set(['$ref', '$dynamicRef', '$recursiveRef']);
 const deepest = 64;
 
-/** A copy of `schema` in which every `$ref` resolves within it. */
+/** A copy of `schema` in which every reference resolves within it. */
 export function resolvableSchema(schema: Schema): Schema {
   return { type: 'object', ...copy(schema, schema, deepest) as Schema };
 }
@@ -20,7 +21,7 @@ function copy(value: unknown, root: Schema, depth: number): unknown {
   if (depth === 0) return {};
   if (Array.isArray(value)) return value.map((item) => copy(item, root, depth - 1));
   return Object.fromEntries(Object.entries(value)
-    .filter(([key, item]) => !(key === '$ref' && typeof item === 'string' && !resolves(root, item)))
+    .filter(([key, item]) => !(references.has(key) && typeof item === 'string' && !resolves(root, item)))
     .map(([key, item]) => [key, data.has(key) && !isSchema(item) ? item : copy(item, root, depth - 1)]));
 }
 
