@@ -21,6 +21,8 @@ export interface OfferedTool {
   readonly timeout_ms: number | null;
   /** Whether it may destroy something, where the source may say so and does. */
   readonly destructive?: boolean;
+  /** Of description and schema, where they come from elsewhere. */
+  readonly characters?: number;
   /** Part of the host: nobody's word on tools counts for it. */
   readonly builtin?: BuiltinTool;
 }

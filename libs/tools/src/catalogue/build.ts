@@ -21,6 +21,8 @@ export interface CatalogueRules {
 
 /** Tools of servers that one run may have: each request to a model carries all of them. */
 const mostServerTools = 256;
+/** Characters of their descriptions and schemas: more than windows have room for. They stand in one event, and in the run's state. */
+const mostCharacters = 512 * 1024;
 /** For schemas that nobody has looked at before: each of those that are left is looked at by a later run. */
 const mostCpuMs = 2000;
 /** Sentences that one catalogue says about what is left out. */
@@ -54,9 +56,21 @@ function withinRoom(tools: readonly OfferedTool[], { first }: CatalogueRules): {
   const isFirst = ({ name }: OfferedTool): boolean => first?.has(name) === true;
   const all = tools.filter(ofServer);
   const inOrder = [...all.filter(isFirst), ...all.filter((tool) => !isFirst(tool))];
-  const left = inOrder.length - mostServerTools;
-  const surplus = left > 0 ? [`${left} tools are left out: a run may have ${mostServerTools} tools of servers. Let the agent's patterns choose fewer.`] : [];
-  return { kept: [...tools.filter((tool) => !ofServer(tool)), ...inOrder.slice(0, mostServerTools)], surplus };
+  let room = mostCharacters;
+  const fitting = inOrder.slice(0, mostServerTools).filter(({ characters = 0 }) => {
+    if (characters > room) return false;
+    room -= characters;
+    return true;
+  });
+  const [beyond, heavy] = [Math.max(0, inOrder.length - mostServerTools), Math.min(inOrder.length, mostServerTools) - fitting.length];
+  return {
+    kept: [...tools.filter((tool) => !ofServer(tool)), ...fitting],
+    surplus: [...leftOut(beyond, `a run may have ${mostServerTools} tools of servers`), ...leftOut(heavy, `a run's tools of servers may have ${mostCharacters} characters in all, descriptions and schemas`)],
+  };
+}
+
+function leftOut(count: number, why: string): string[] {
+  return count === 0 ? [] : [`${count} ${count === 1 ? 'tool is' : 'tools are'} left out: ${why}. Let the agent's patterns choose fewer.`];
 }
 
 /** This thread has other runs to keep alive. */

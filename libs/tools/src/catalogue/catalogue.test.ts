@@ -146,6 +146,14 @@ describe('what a server offers without measure', () => {
     expect(left).toBe(0);
   }, 60_000);
 
+  test('is not more than one event can hold; what is small enough is there all the same', () => {
+    const heavy = (index: number, characters: number) => offered(`s/h${index}`, { characters });
+    const { tools, problems } = build([offered('own'), heavy(0, 400_000), heavy(1, 124_289), heavy(2, 124_288), heavy(3, 1), heavy(4, 0)]);
+    expect(tools.map(({ name }) => name)).toEqual(['own', 's/h0', 's/h2', 's/h4']);
+    expect(problems).toEqual(['2 tools are left out: a run\'s tools of servers may have 524288 characters in all, descriptions and schemas. Let the agent\'s patterns choose fewer.']);
+    expect(build([heavy(0, 400_000), heavy(1, 200_000)], { first: new Set(['s/h1']) }).tools.map(({ name }) => name)).toEqual(['s/h1']);
+  });
+
   test('takes no place of those that are there already', () => {
     const first = new Set(['s/t9999', 's/t5000']);
     const { tools } = build(many, { first });

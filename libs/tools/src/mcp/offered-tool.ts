@@ -32,7 +32,7 @@ export function offeredTool(server: string, entry: unknown, trusted: boolean): O
   const idempotent = trusted && annotations?.idempotentHint === true;
   return {
     name: `${server}/${name}`, description: (description ?? title ?? '').toWellFormed(), input_schema: wellFormed(inputSchema, deepestSchema + 1),
-    effect: readOnly ? 'read' : idempotent ? 'idempotent' : null, parallel: readOnly ? 'parallel' : null, timeout_ms: null,
+    effect: readOnly ? 'read' : idempotent ? 'idempotent' : null, parallel: readOnly ? 'parallel' : null, timeout_ms: null, characters: size,
     ...(harmless ? { destructive: false } : {}),
   };
 }
