@@ -239,3 +239,16 @@ describe('JSON schemas', () => {
     expect(judgement.output).toEqual({ x: 1 });
   });
 });
+
+test('a schema that would be judged later is judged at once; what every object has is no part of an answer', async () => {
+  const stray: unknown[] = [];
+  const note = (reason: unknown) => stray.push(reason);
+  process.on('unhandledRejection', note);
+  expect(schemaCheck({ $async: true, type: 'object', required: ['a'] }, '{}').ok).toBe(false);
+  expect(schemaCheck({ $async: true, type: 'object', required: ['a'] }, '{"a":1}').ok).toBe(true);
+  expect(schemaCheck({ type: 'object', properties: { constructor: { type: 'string' } } }, '{}').ok).toBe(true);
+  expect(schemaCheck({ type: 'object', required: ['toString'] }, '{}').ok).toBe(false);
+  await new Promise((resolve) => { setImmediate(resolve); });
+  process.off('unhandledRejection', note);
+  expect(stray).toEqual([]);
+});

@@ -75,6 +75,13 @@ describe('checking arguments', () => {
     expect(check(toolWith({ type: 'object' }), { a: 1 })).toBeNull();
   });
 
+  test('what every object has is no argument: a name like that may be left out, and is missed where it is required', () => {
+    const optional = toolWith({ type: 'object', properties: { constructor: { type: 'string' }, valueOf: { type: 'number' } }, dependentRequired: { toString: ['a'] } });
+    expect([check(optional, {}), check(optional, { constructor: 'x' })]).toEqual([null, null]);
+    expect(check(optional, { constructor: 5 })).toContain('"constructor" must be string');
+    expect(check(toolWith({ type: 'object', required: ['toString'] }), {})).toContain('"toString" is missing');
+  });
+
   test('a schema whose validator would answer later is judged at once, and rejects nothing behind our back', async () => {
     const stray: unknown[] = [];
     const note = (reason: unknown) => stray.push(reason);
