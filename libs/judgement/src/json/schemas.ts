@@ -5,7 +5,7 @@
  *
  * 1  At most 100; the one unused for longest goes first. A compiler keeps what it compiles, so each schema has its own.
  */
-import { canonicalJson } from '@treadle/core';
+import { canonicalJson, schemaPattern } from '@treadle/core';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -41,7 +41,7 @@ export function createSchemas(): Schemas {
   };
 }
 
-const options = { strict: false, validateFormats: false, allErrors: true, unicodeRegExp: false, logger: false as const, addUsedSchema: false, ownProperties: true };
+const options = { strict: false, validateFormats: false, allErrors: true, code: { regExp: Object.assign((pattern: string) => schemaPattern(pattern), { code: 'schemaPattern' }) }, logger: false as const, addUsedSchema: false, ownProperties: true };
 
 /** `$async` is the compiler's own word: its validators answer with promises, to which nobody listens. */
 function compile({ $schema, $async: _, ...schema }: Readonly<Record<string, unknown>>): CompiledSchema {

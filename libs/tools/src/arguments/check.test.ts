@@ -56,6 +56,15 @@ describe('checking arguments', () => {
     expect(check(tool, { a: '?' })).toContain('must match pattern');
   });
 
+  test.each<[string, string, string]>([
+    ['^\\p{L}+$', 'größe', 'p{L}'], ['^\\p{Extended_Pictographic}$', '🧵', 'x'], ['^.$', '🧵', 'ab'], ['^[\\w\\-.]+$', 'a-b', 'a b'], ['^\\u{1F9F5}$', '🧵', 'u'], ['^a\\@b$', 'a@b', 'ab'],
+  ])('a pattern is read as it is meant: %s takes %s, and not %s', (pattern, good, bad) => {
+    const tool = toolWith({ type: 'object', properties: { a: { type: 'string', pattern }, by_name: { type: 'object', patternProperties: { [pattern]: { type: 'number' } } } } });
+    expect(check(tool, { a: good })).toBeNull();
+    expect(check(tool, { a: bad })).toContain('must match pattern');
+    expect(check(tool, { a: good, by_name: { [good]: 'no number', [bad]: 'any' } })).toContain('must be number');
+  });
+
   test('two schemas with one $id do not disturb each other', () => {
     expect(check(toolWith({ $id: 'https://x/y', type: 'object', required: ['a'] }), { a: 1 })).toBeNull();
     expect(check(toolWith({ $id: 'https://x/y', type: 'object', required: ['b'] }), { a: 1 })).toContain('"b" is missing');
