@@ -13,10 +13,11 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
+import { serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import type { McpStdioSource } from '../sources.ts';
+import { MessageLines, messageOf } from './message-lines.ts';
 import type { McpTransport } from './transport.ts';
 import { watchOver } from './watchdog.ts';
 
@@ -35,7 +36,7 @@ class ServerProcess implements McpTransport {
   onerror?: (error: Error) => void;
   onmessage?: Transport['onmessage'];
   readonly #server: McpStdioSource;
-  readonly #buffer: ReadBuffer;
+  readonly #lines: MessageLines;
   readonly #ended = Promise.withResolvers<void>();
   #child: ChildProcess | null = null;
   #over = false;
@@ -44,7 +45,7 @@ class ServerProcess implements McpTransport {
 
   constructor(server: McpStdioSource, maxMessageBytes: number) {
     this.#server = server;
-    this.#buffer = new ReadBuffer({ maxBufferSize: maxMessageBytes });
+    this.#lines = new MessageLines(maxMessageBytes);
   }
 
   /** The end of what it wrote to stderr. */
@@ -103,18 +104,17 @@ class ServerProcess implements McpTransport {
   }
 
   #read(chunk: Buffer): void {
+    let lines: string[];
     try {
-      this.#buffer.append(chunk);
+      lines = this.#lines.append(chunk);
     } catch (error) {
       this.onerror?.(error as Error);
       this.#signalGroup('SIGKILL');
       return;
     }
-    for (;;) {
+    for (const line of lines) {
       try {
-        const message = this.#buffer.readMessage();
-        if (message === null) return;
-        this.onmessage?.(message);
+        this.onmessage?.(messageOf(line));
       } catch (error) {
         this.onerror?.(error as Error);
       }
@@ -144,7 +144,7 @@ class ServerProcess implements McpTransport {
     if (this.#over) return;
     this.#over = true;
     for (const pipe of [this.#child?.stdin, this.#child?.stdout, this.#child?.stderr]) pipe?.destroy();
-    this.#buffer.clear();
+    this.#lines.clear();
     this.#ended.resolve();
     this.onclose?.();
   }
