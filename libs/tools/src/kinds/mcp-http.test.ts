@@ -216,3 +216,28 @@ test('a server that refuses a call by its status is not asked again', async () =
   server.refuse(503);
   expect(await runner.run(callOf(tool('slow', { effect: 'once' }), {}))).toMatchObject({ is_error: true, settled: false });
 });
+
+test.each(['application/json', 'text/event-stream'])('a server whose answers are not JSON-RPC to the letter is understood, as %s', async (type) => {
+  const server = http.createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk: Buffer) => { body += chunk.toString(); }).on('end', () => {
+      if (request.method !== 'POST') return response.writeHead(405).end();
+      const { id, method, params } = JSON.parse(body) as { id?: number; method: string; params: { protocolVersion: string } };
+      if (id === undefined) return response.writeHead(202).end();
+      const result = method === 'initialize' ? { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'loose', version: '1' } }
+        : method === 'tools/list' ? { tools: [{ name: 'look', inputSchema: { type: 'object' } }], nextCursor: null } : { content: [{ type: 'text', text: 'seen' }], isError: null };
+      const message = JSON.stringify({ jsonrpc: '2.0', id, result, error: null, took_ms: 3 });
+      return response.writeHead(200, { 'content-type': type }).end(type === 'application/json' ? message : `event: message\r\ndata: ${message}\r\n\r\n`);
+    });
+  });
+  await new Promise<void>((done) => { server.listen(0, '127.0.0.1', done); });
+  const runner = runnerFor(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
+  try {
+    const { tools, problems } = await runner.catalogue(testSpec({ tools: ['web/*'] }));
+    expect([tools.map(({ name }) => name), problems]).toEqual([['web/look'], []]);
+    expect(await runner.run(callOf(tools[0]!, {}))).toEqual({ content: 'seen', is_error: false, settled: true });
+  } finally {
+    await runner.close();
+    await new Promise((done) => { server.closeAllConnections(); server.close(done); });
+  }
+});

@@ -8,13 +8,15 @@
  * 2  A session that the server no longer knows is `SessionLost`: what was sent was refused, so it has certainly not happened.
  * 3  A request that is cancelled is told to the server first, then its connection is closed.
  * 4  A message above the limit ends its stream.
- * 5  Every address is asked for through the `fetch` that was given; redirects leave neither the origin nor that.
+ * 5  Answers that are not JSON-RPC to the letter are given to the SDK as if they were.
+ * 6  Every address is asked for through the `fetch` that was given; redirects leave neither the origin nor that.
  */
 import { StreamableHTTPClientTransport, StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ErrorCode, type JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import type { McpHttpSource } from '../sources.ts';
 import { boundedMessages } from './message-bound.ts';
+import { MessageLines, toTheLetter } from './message-lines.ts';
 import type { McpTransport } from './transport.ts';
 
 /** The server knows the session no more; nothing came of what was sent. */
@@ -144,7 +146,9 @@ class HttpSession implements McpTransport {
         return response;
       }
       const { status, statusText, headers } = response;
-      return new Response(ReadableStream.from(boundedMessages(response.body, this.#maxMessageBytes, over)) as ReadableStream<Uint8Array>, { status, statusText, headers });
+      const bounded = boundedMessages(response.body, this.#maxMessageBytes, over);
+      const read = readable(headers.get('content-type') ?? '', bounded, this.#maxMessageBytes);
+      return new Response(ReadableStream.from(read) as ReadableStream<Uint8Array>, { status, statusText, headers });
     } catch (error) {
       signal?.removeEventListener('abort', pass);
       throw error;
@@ -190,4 +194,20 @@ function requestIdIn(body: RequestInit['body']): RequestId | null {
   if (typeof body !== 'string') return null;
   const { id, method } = JSON.parse(body) as { readonly id?: RequestId; readonly method?: string };
   return method === undefined ? null : id ?? null;
+}
+
+async function* readable(type: string, body: AsyncIterable<Uint8Array>, maxBytes: number): AsyncGenerator<Uint8Array> {
+  if (/^\s*application\/json\b/i.test(type)) {
+    const parts: Uint8Array[] = [];
+    for await (const part of body) parts.push(part);
+    yield Buffer.from(toTheLetter(Buffer.concat(parts).toString('utf8')));
+  } else if (/^\s*text\/event-stream\b/i.test(type)) {
+    const lines = new MessageLines(maxBytes);
+    for await (const part of body) for (const line of lines.append(Buffer.from(part))) yield Buffer.from(`${inEvent(line)}\n`);
+  } else yield* body;
+}
+
+function inEvent(line: string): string {
+  const [, field, data] = /^(data: ?)(.*)$/.exec(line) ?? [];
+  return field === undefined || data === undefined ? line : `${field}${toTheLetter(data)}`;
 }

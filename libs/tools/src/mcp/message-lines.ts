@@ -51,6 +51,17 @@ export function messageOf(line: string): JSONRPCMessage {
   return parsed.success ? parsed.data : answerIn(value) ?? JSONRPCMessageSchema.parse(value);
 }
 
+/** JSON text with every answer in it as the letter has it; as it is where it says nothing of that kind. */
+export function toTheLetter(text: string): string {
+  try {
+    const value: unknown = JSON.parse(text);
+    const answer = JSONRPCMessageSchema.safeParse(value).success ? null : answerIn(value);
+    return answer === null ? text : JSON.stringify(answer);
+  } catch {
+    return text;
+  }
+}
+
 /** An answer by what it must have meant; null for anything else. */
 function answerIn(value: unknown): JSONRPCMessage | null {
   if (!isObject(value)) return null;
