@@ -91,4 +91,28 @@ export const boundaryProtections: readonly Protection[] = [
     edits: [{ file: 'libs/tools/src/catalogue/changes.ts', find: 'tools: [...pinned.filter(({ name }) => !gone.includes(name)), ...fresh]', replace: 'tools: [...now.tools]' }],
     tests: [{ file: 'libs/tools/src/catalogue/changes.test.ts', named: 'one is described otherwise, and stays as it was' }],
   },
+  {
+    name: 'links-to-nowhere',
+    without: 'a link inside of the roots to what is not there yet counts as a place inside',
+    edits: [{ file: 'libs/tools/src/call/roots.ts', find: 'return target === null ? place :', replace: 'return target !== undefined ? place :' }],
+    tests: [{ file: 'libs/tools/src/call/roots.test.ts', named: 'work/planted is outside' }],
+  },
+  {
+    name: 'schemas-judge-at-once',
+    without: 'a schema of a server makes validators that answer with promises, to which nobody listens',
+    edits: [{ file: 'libs/tools/src/arguments/schema-store.ts', find: '{ $schema, $async: _, ...rest }', replace: '{ $schema, ...rest }' }],
+    tests: [{ file: 'libs/tools/src/arguments/check.test.ts', named: 'a schema whose validator would answer later' }],
+  },
+  {
+    name: 'wire-names-kept',
+    without: 'a tool that a run gets later takes the name under which the model knows another one',
+    edits: [{ file: 'libs/tools/src/catalogue/wire-name.ts', find: '  if (taken.has(wire)) return', replace: '  if (taken.size < 0) return' }],
+    tests: [{ file: 'libs/tools/src/catalogue/changes.test.ts', named: 'gets another one, always the same' }],
+  },
+  {
+    name: 'exact-numbers',
+    without: 'a number in a call is read as its neighbour, and the tool is called with that',
+    edits: [{ file: 'libs/models/src/reply/tool-arguments.ts', find: '  if (number !== null) return', replace: '  if (number === undefined) return' }],
+    tests: [{ file: 'libs/models/src/reply/tool-arguments.test.ts', named: 'with a number that would become another one' }],
+  },
 ];

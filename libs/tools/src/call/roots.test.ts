@@ -32,7 +32,7 @@ test.each(['work/own', 'work', 'work/new', 'work/deep/new/newer', 'work/deep/../
 });
 
 test.each(['secret', 'work/../secret', 'workshop/x', 'work/leak', 'work/up/secret', 'work/up/work/../secret', 'work/up/new', 'work/dangling', 'work/planted', 'work/second', 'work/second/x', 'work/round', 'work\\..\\secret', 'work/deep\\..\\..\\secret', '..', '/etc/passwd'])('%s is outside', async (path) => {
-  expect(await look(path.startsWith('/') ? path : `${dir}/${path}`)).toMatch(/outside of what this tool may touch/);
+  expect(await look(path.startsWith('/') ? path : `${dir}/${path}`)).toEqual(expect.stringMatching(/outside of what this tool may touch/));
 });
 
 test('a relative path counts from where the worker is', async () => {
