@@ -32,6 +32,13 @@ const after = (state: RunState, ...inputs: TurnInput[]): RunState => inputs.redu
 const waiting = (...calls: ReplyCall[]): RunState => after(start(), replied(calls));
 const results = (state: RunState): string[] => state.transcript.messages.flatMap((message) => message.role === 'tool' ? [`${message.tool_use_id} ${message.content}`] : []);
 
+test('a call may be named as what every object has: it needs a word where somebody said so, and is no sub-agent', () => {
+  for (const id of ['valueOf', '__proto__', 'constructor']) {
+    expect(types(decide(start(), { ...replied([call(id, 'mail')]), children: {} } as TurnInput))).toEqual(['assistant_text', 'tool_use']);
+    expect(types(decide(start(), replied([call(id)])))).toContain('approval_requested');
+  }
+});
+
 test('a run that has such a tool is none for a version that would not ask', () => {
   const stored = (state: RunState): { fields: Readonly<Record<string, string>> } => stateChanges(initialState, state);
   expect(stored(start()).fields['fold_version']).toBe('2');

@@ -11,6 +11,7 @@
 import { InvariantBroken } from './assert-never.ts';
 import type { ApprovalCommand } from './command.ts';
 import type { ApprovalRequested, ApprovalResolved, EventBody, PendingCall } from './events.ts';
+import { own } from './own.ts';
 import type { OpenCall, RunState } from './state.ts';
 import { wellFormed } from './well-formed.ts';
 
@@ -33,7 +34,7 @@ export function waitingForApproval(state: RunState): PendingCall[] {
 /** Of a reply's calls those that need a word, by their digests. A call that no tool can take needs none. */
 export function approvalsRequested(state: RunState, digests: Readonly<Record<string, string>>, now_s: number): ApprovalRequested[] {
   return state.calls.flatMap(({ settled, invalid, tool_use_id, tool_name }): ApprovalRequested[] => {
-    const digest = settled || invalid !== null ? undefined : digests[tool_use_id];
+    const digest = settled || invalid !== null ? undefined : own(digests, tool_use_id);
     if (digest === undefined) return [];
     const timeout_s = ruleOf(state, tool_name)?.timeout_s ?? null;
     const expires_at = timeout_s === null ? null : new Date(Math.ceil((now_s + timeout_s) * 1000)).toISOString();

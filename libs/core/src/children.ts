@@ -5,6 +5,7 @@
 import type { ChildEnded, Command } from './command.ts';
 import type { ChildLimits, EventBody, PendingCall } from './events.ts';
 import type { Limits } from './limits.ts';
+import { own } from './own.ts';
 import type { ChildRun, OpenCall, RunState } from './state.ts';
 import { isEnded } from './stop-reason.ts';
 import type { OfferedChild, SettledCall } from './turn-input.ts';
@@ -42,7 +43,7 @@ export function plannedChildren(state: RunState, offered: Readonly<Record<string
   const goesOn = spawns.some((call) => !awaitsAnswer(call)) ? 1 : 0;
   const events: EventBody[] = [];
   spawns.forEach((call, index) => {
-    const child = offered[call.tool_use_id];
+    const child = own(offered, call.tool_use_id);
     const shares = spawns.length - index + goesOn;
     const empty = String(call.tool_input.input).trim() === '' ? 'The input is empty.' : null;
     const limits = empty ?? (child === undefined ? `There is no agent named "${nameOf(call)}" here.` : childLimits(append(state, events), child.limits, shares));

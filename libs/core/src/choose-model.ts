@@ -5,6 +5,7 @@
  */
 import type { ModelSpec } from './agent-spec.ts';
 import { budgetLeft, type BudgetReason } from './limit-due.ts';
+import { own } from './own.ts';
 import { estimateTokens } from './request.ts';
 import { specOf, type RunState } from './state.ts';
 import type { Prices, Unavailable } from './turn-input.ts';
@@ -102,7 +103,7 @@ function breaks(state: RunState, model: ModelSpec, prices: Prices): BudgetReason
   if (left.tokens === Infinity && left.cost_usd === Infinity) return null;
   const input_tokens = Math.min(estimateTokens(state, model.name), model.context_window);
   if (input_tokens >= left.tokens) return 'token_budget';
-  const price = prices[model.name];
+  const price = own(prices, model.name);
   if (price === undefined) return null;
   const cost = costOf({ ...noUsage, input_tokens }, price);
   return cost > 0 && cost >= left.cost_usd ? 'cost_budget' : null;

@@ -11,6 +11,7 @@ import type { ModelSpec } from './agent-spec.ts';
 import type { CompactionLevel, CompactionSite, EventBody, TranscriptEdit } from './events.ts';
 import { hasImages, withoutImages } from './images.ts';
 import type { KeptMessage, Message } from './message.ts';
+import { own } from './own.ts';
 import { estimateTokens, messageBytes } from './request.ts';
 import type { RunState } from './state.ts';
 import { edited } from './transcript.ts';
@@ -110,7 +111,7 @@ function lastUser(messages: readonly Message[]): number {
 /** The oldest of the middle, as much as it takes. */
 function snipped(state: RunState, model: ModelSpec, target: number): (readonly [number, number])[] {
   const old = oldMessages(state.transcript.messages);
-  const factor = state.calibration[model.name] ?? 1;
+  const factor = own(state.calibration, model.name) ?? 1;
   let excess = estimateTokens(state, model.name) - target;
   let end = 0;
   while (end < old.length && (excess > 0 || old[end]?.role === 'tool')) {
@@ -123,7 +124,7 @@ function snipped(state: RunState, model: ModelSpec, target: number): (readonly [
 /** The first user message and the newest exchange, its results capped to the room that all else leaves; everything else goes. */
 function emergency(state: RunState, model: ModelSpec, target: number): TranscriptEdit {
   const { messages } = state.transcript;
-  const bytesPerToken = 4 / (state.calibration[model.name] ?? 1);
+  const bytesPerToken = 4 / (own(state.calibration, model.name) ?? 1);
   const first = messages.findIndex((message) => message.role === 'user');
   const tail = messages.slice(tailStart(messages, 1));
   const results = tail.filter((message) => message.role === 'tool');

@@ -119,5 +119,5 @@ function changed({ tool_news }: RunState, { tool_changes }: TurnClaimed): EventB
 }
 
 function pinning(input: TurnClaimed): EventBody[] {
-  return input.tools === null ? [] : [{ type: 'tools_changed', tools: input.tools, problems: input.tool_problems, done: 'pinned', ...(input.server_instructions === undefined ? {} : { instructions: input.server_instructions }) }];
+  return input.tools === null ? [] : [{ type: 'tools_changed', tools: input.tools, problems: input.tool_problems, done: 'pinned', ...(input.tool_problems.length === 0 ? {} : { remembered: true as const }), ...(input.server_instructions === undefined ? {} : { instructions: input.server_instructions }) }];
 }

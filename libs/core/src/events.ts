@@ -202,6 +202,8 @@ export interface ToolsChanged {
   /** All that the run has from now on. */
   readonly tools: readonly ToolDefinition[];
   readonly problems: readonly string[];
+  /** The run remembers the problems, so that they are told once. Absent in logs of releases that did not, which fold as they did. */
+  readonly remembered?: true;
   /** `pinned`: at the first claim. `changed`: a server has another list now. */
   readonly done: 'pinned' | 'changed';
   /** Those that are there no longer. */

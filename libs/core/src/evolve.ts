@@ -11,6 +11,7 @@ import type { ChildRunEvent, ErrorEvent, HookSpoke, RunCreated, RunEvent, RunUpd
 import { approvalRequested, approvalResolved } from './approval.ts';
 import { called, replied, settled } from './evolve-reply.ts';
 import { errorFingerprint } from './fingerprint.ts';
+import { own } from './own.ts';
 import { isEnded, mayMove, type PauseReason } from './stop-reason.ts';
 import { nextImageSide } from './images.ts';
 import { changedModel, spentBy } from './own-usage.ts';
@@ -77,14 +78,14 @@ function change(state: RunState, event: RunEvent): Partial<RunState> {
 }
 
 /** Absent where nothing has changed since the tools were pinned, and nothing was left out then. */
-function toolNews({ tool_news }: RunState, { done, tools, problems, gone = [], kept = [], instructions = {} }: ToolsChanged): Pick<RunState, 'tool_news'> {
+function toolNews({ tool_news }: RunState, { done, tools, problems, remembered, gone = [], kept = [], instructions = {} }: ToolsChanged): Pick<RunState, 'tool_news'> {
   const told = [...new Set([...tool_news?.problems ?? [], ...problems])].slice(-mostProblemsKept);
   const known = told.length === 0 ? {} : { problems: told };
-  if (done === 'pinned') return told.length === 0 ? {} : { tool_news: { changes: 0, gone: [], kept: {}, ...known } };
+  if (done === 'pinned') return remembered !== true ? {} : { tool_news: { changes: 0, gone: [], kept: {}, ...known } };
   const missing = [...tool_news?.gone ?? [], ...gone].filter((name) => !tools.some((tool) => tool.name === name));
   // One that comes back is pinned anew.
   const still = Object.entries(tool_news?.kept ?? {}).filter(([name]) => !gone.includes(name));
-  const times = Object.fromEntries([...gone, ...kept.map(({ name }) => name), ...Object.keys(instructions).map((server) => `${server}/`)].map((name) => [name, (tool_news?.times?.[name] ?? 0) + 1]));
+  const times = Object.fromEntries([...gone, ...kept.map(({ name }) => name), ...Object.keys(instructions).map((server) => `${server}/`)].map((name) => [name, (own(tool_news?.times, name) ?? 0) + 1]));
   return { tool_news: {
     changes: (tool_news?.changes ?? 0) + 1, gone: [...new Set(missing)], kept: Object.fromEntries([...still, ...kept.map(({ name, hash }) => [name, hash] as const)]), ...known,
     times: { ...tool_news?.times, ...times },
@@ -169,7 +170,7 @@ function spent(state: RunState, usage: Usage | undefined): Partial<RunState> {
   if (usage === undefined) return {};
   const model = state.model ?? '';
   const known = usage.input_tokens > 0 && state.estimated_tokens > 0;
-  const plain = state.estimated_tokens / (state.calibration[model] ?? 1);
+  const plain = state.estimated_tokens / (own(state.calibration, model) ?? 1);
   const factor = (trusted + usage.input_tokens) / (trusted + plain);
   return {
     turn_usage: addUsage(state.turn_usage, usage),
@@ -205,7 +206,7 @@ function recovered(state: RunState, event: ErrorEvent & { seq: number }): Partia
       continuations: state.continuations + 1 };
     case 'shrink_image': return { image_side: nextImageSide(state.image_side) };
     case 'clamp_output': return event.output_cap === undefined ? {} : { output_caps: { ...state.output_caps, [event.model]: event.output_cap } };
-    case 'drop_feature': return event.feature === undefined ? {} : { dropped: { ...state.dropped, [event.model]: [...state.dropped[event.model] ?? [], event.feature] } };
+    case 'drop_feature': return event.feature === undefined ? {} : { dropped: { ...state.dropped, [event.model]: [...own(state.dropped, event.model) ?? [], event.feature] } };
     case 'enlarge_output': return { output_room: state.output_room * 2, continuations: state.continuations + 1 };
     case 'reactive_compact': return { compact_next: 'reactive', reactive_tried: true };
     case 'aggressive_snip': return { compact_next: 'aggressive', reactive_tried: false };

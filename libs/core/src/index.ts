@@ -3,6 +3,7 @@ export type { AgentSpec, ApprovalRule, BuiltinTool, CanaryArm, CanaryPin, ChainS
 export { builtinTools } from './agent-spec.ts';
 export { awaitedWords, isWord, wordKeyOf, type WordCommand, type WordKey } from './awaited-words.ts';
 export { canonicalJson } from './canonical-json.ts';
+export { own } from './own.ts';
 export { schemaPattern } from './schema-pattern.ts';
 export { awaitsAnswer, childOf, endOf, isSpawn, tellings, type Telling } from './children.ts';
 export { decodeEvent, encodeEvent, isNewer, restoreState, stamp, stateChanges, type StateChanges, type StateFields } from './codec.ts';

@@ -6,6 +6,7 @@
  * 3  A path that is not known is every path.
  */
 import type { ToolDefinition } from './agent-spec.ts';
+import { own } from './own.ts';
 import type { OpenCall } from './state.ts';
 
 type Tools = readonly Pick<ToolDefinition, 'name' | 'effect' | 'path_args'>[];
@@ -43,7 +44,7 @@ interface Path { readonly absolute: boolean; readonly parts: readonly string[] }
 function pathsOf(call: OpenCall, tools: Tools): readonly Path[] | null {
   const named = toolOf(call, tools)?.path_args ?? [];
   const paths = named.flatMap((argument) => {
-    const value = call.tool_input[argument];
+    const value = own(call.tool_input, argument);
     const list: readonly unknown[] = Array.isArray(value) ? value : [value];
     return list.map((each) => (typeof each === 'string' ? partsOf(each) : null));
   });

@@ -52,7 +52,7 @@ function seldom<T>(of: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | nul
 
 const text = fc.oneof(fc.constant(''), fc.constant(' \n'), fc.string(), fc.constant('half \ud83c'), fc.string({ unit: 'binary' }));
 const call: fc.Arbitrary<ReplyCall> = fc.record({
-  provider_id: fc.option(fc.oneof(fc.constantFrom('x', 'call_t1_0', 'a.b:0', ''), fc.string())), name: fc.oneof(fc.constantFrom('look', 'write', 'ghost', 'spawn', 'spawn', 'ask', 'deploy', 'erase', 'sell'), text),
+  provider_id: fc.option(fc.oneof(fc.constantFrom('x', 'call_t1_0', 'a.b:0', '', 'valueOf', '__proto__'), fc.string())), name: fc.oneof(fc.constantFrom('look', 'write', 'ghost', 'constructor', 'spawn', 'spawn', 'ask', 'deploy', 'erase', 'sell'), text),
   input: fc.oneof(fc.dictionary(text, fc.oneof(text, fc.integer())), fc.record({ agent: fc.constant('helper'), input: text, wait: fc.boolean() })), problem: seldom(8, fc.constant('bad')),
 });
 const command: fc.Arbitrary<Command> = fc.oneof(

@@ -8,6 +8,7 @@ import { actionPrompt } from './action.ts';
 import type { ModelSpec, ToolDefinition } from './agent-spec.ts';
 import { withoutImages } from './images.ts';
 import type { Message } from './message.ts';
+import { own } from './own.ts';
 import { specOf, type RunState } from './state.ts';
 import { utf8Length } from './well-formed.ts';
 
@@ -31,7 +32,7 @@ export interface ModelRequest {
 export function modelRequest(state: RunState, model: ModelSpec): ModelRequest {
   const { protocol } = specOf(state);
   const messages = sendable(state.transcript.messages);
-  const without = state.dropped[model.name] ?? [];
+  const without = own(state.dropped, model.name) ?? [];
   return {
     model: { ...model, max_output_tokens: outputLimit(state, model), supports_images: model.supports_images && !without.includes('images') }, system: systemText(state),
     messages: protocol === 'json_action' ? messages.map(asText) : model.supports_tools ? messages : messages.map(withoutCalls),
@@ -44,7 +45,7 @@ export function modelRequest(state: RunState, model: ModelSpec): ModelRequest {
 export function outputLimit({ output_room, output_caps }: RunState, model: ModelSpec): number {
   const most = Math.max(model.max_output_tokens, Math.floor(model.context_window / 2));
   const wanted = output_room === 1 ? model.max_output_tokens : Math.min(model.max_output_tokens * output_room, most);
-  return Math.min(wanted, output_caps[model.name] ?? wanted);
+  return Math.min(wanted, own(output_caps, model.name) ?? wanted);
 }
 
 function systemText(state: RunState): string {
@@ -107,15 +108,15 @@ export function estimateTokens(state: RunState, model: string): number {
   let bytes = utf8Length(systemText(state));
   for (const message of state.transcript.messages) bytes += textBytes(message);
   for (const tool of state.tools ?? []) bytes += toolBytes(tool);
-  return Math.ceil(bytes / 4 * (state.calibration[model] ?? 1)) + imageTokens(state, model);
+  return Math.ceil(bytes / 4 * (own(state.calibration, model) ?? 1)) + imageTokens(state, model);
 }
 
 /** What of an estimate is images: a guess, since providers count them by their size. None for a model that is shown none. */
 export function imageTokens(state: RunState, model: string): number {
   const sees = specOf(state).chain.models.some(({ name, supports_images }) => name === model && supports_images);
-  if (!sees || state.dropped[model]?.includes('images') === true) return 0;
+  if (!sees || own(state.dropped, model)?.includes('images') === true) return 0;
   const bytes = state.transcript.messages.reduce((sum, message) => sum + imageCount(message) * imageBytes, 0);
-  return Math.ceil(bytes / 4 * (state.calibration[model] ?? 1));
+  return Math.ceil(bytes / 4 * (own(state.calibration, model) ?? 1));
 }
 
 /** An image counts as 768 tokens, as Ollama counts it. */

@@ -52,9 +52,11 @@ test('nothing is said where nothing changed, nor of a server that changes withou
 });
 
 test('what was left out is remembered from the pinning on, the newest of it, and so is how often a server has said other things', () => {
-  const pinned = fixture({ events: [{ type: 'tools_changed', tools: [tool('look')], problems: ['MCP server s is away'], done: 'pinned' }] });
+  const pinned = fixture({ events: [{ type: 'tools_changed', tools: [tool('look')], problems: ['MCP server s is away'], remembered: true, done: 'pinned' }] });
   expect(pinned.tool_news).toEqual({ changes: 0, gone: [], kept: {}, problems: ['MCP server s is away'] });
   expect(fixture({}).tool_news).toBeUndefined();
+  // As logs have it that were written before there was a memory of problems.
+  expect(fixture({ events: [{ type: 'tools_changed', tools: [tool('look')], problems: ['MCP server s is away'], done: 'pinned' }] }).tool_news).toBeUndefined();
   const many = Array.from({ length: 120 }, (_, index) => `problem ${index}`);
   const later = lookAhead(pinned, [...answered, { type: 'tools_changed', tools: [tool('look')], problems: many, instructions: { s: 'sha256:1' }, done: 'changed' }]);
   expect(later.tool_news).toMatchObject({ changes: 1, times: { 's/': 1 } });

@@ -5,7 +5,7 @@
  * Owns: the connections kept alive by its own fetch, until `close`. Nothing of one call outlives it.
  */
 import { randomUUID } from 'node:crypto';
-import { costOf, type ErrorType, type ModelFailure, type ModelPrice, type ModelSpec, type Usage } from '@treadle/core';
+import { costOf, own, type ErrorType, type ModelFailure, type ModelPrice, type ModelSpec, type Usage } from '@treadle/core';
 import type { Clock, ModelCall, ModelFleet, ModelGateway, ModelOutcome, OpenBreaker, Rates } from '@treadle/engine';
 import { redact, secretsOf } from './failure/redact.ts';
 import type { AllowanceOptions } from './health/allowance.ts';
@@ -93,7 +93,7 @@ export function createModelGateway(options: ModelGatewayOptions): ClosableModelG
     const provider = Object.hasOwn(providers, providerName) ? providers[providerName] : undefined;
     if (provider === undefined) return failed('model_not_found', `the model "${name}" names the provider "${providerName}", which is not there`);
     const connection = withKey(pooled, credential.key);
-    return priced(await watched(call, connection, provider), options.prices?.[name]);
+    return priced(await watched(call, connection, provider), own(options.prices, name));
   }
 
   async function watched(call: ModelCall, connection: ModelConnection, provider: Provider): Promise<ModelOutcome> {

@@ -65,7 +65,7 @@ function streamed(error: StreamedError, context: FailureContext): ProviderFailur
 interface Evidence extends FailureContext { readonly tellsWhen: boolean }
 
 function nameOf(body: ErrorBody, given: number | null, evidence: Evidence): ErrorType {
-  const status = given ?? body.codes.map((code) => statusOfType[code]).find((each) => each !== undefined) ?? null;
+  const status = given ?? body.codes.filter((code) => Object.hasOwn(statusOfType, code)).map((code) => statusOfType[code]).at(0) ?? null;
   const { text } = body;
   const { tellsWhen } = evidence;
   if (status === 401) return billingText.test(text) ? 'billing_exhausted' : 'auth_invalid';

@@ -20,7 +20,7 @@ export interface Bounds {
 export async function outsideRoots({ path_args, roots }: Bounds, input: Readonly<Record<string, unknown>>): Promise<string | null> {
   const inside = await Promise.all(roots.map((root) => resolved(root)));
   for (const argument of path_args) {
-    const value = input[argument];
+    const value = Object.hasOwn(input, argument) ? input[argument] : undefined;
     for (const path of value === undefined ? [] : Array.isArray(value) ? value as unknown[] : [value]) {
       if (typeof path !== 'string' || path.includes('\0')) return `The argument ${argument} must be a path.`;
       if (/^\s*(~|(?![A-Za-z]:[\\/])[A-Za-z][A-Za-z0-9+.-]*:)/.test(path)) return `The path ${path} must be given in full: no home, no scheme.`;
