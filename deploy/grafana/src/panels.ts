@@ -34,6 +34,13 @@ export function fleet(name: string, { by = [], where = [] }: { readonly by?: rea
   return `max${grouped(by)}(${metric(name, ...where)})`;
 }
 
+/** 0 where a worker answers and nothing of the kind has happened: no series is there before the first. Without workers nothing is known. */
+export function orZero(expr: string): string {
+  return `${expr} or ${zero}`;
+}
+
+const zero = `0 * max(${metric('treadle_turn_slots')})`;
+
 function grouped(by: readonly string[]): string {
   return by.length === 0 ? ' ' : ` by (${by.join(', ')}) `;
 }
@@ -62,7 +69,7 @@ function steps([warn, bad]: readonly [number, number]): Builder<{ mode: Threshol
 }
 
 export function series({ title, description, unit, queries, width = 8, thresholds, stacked = false }: Shown): Builder<Panel> {
-  const panel = new SeriesPanel().title(title).description(description).unit(unit).datasource(datasource).span(width).height(8).min(0).lineWidth(1).fillOpacity(stacked ? 40 : 8)
+  const panel = new SeriesPanel().title(title).description(description).unit(unit).datasource(datasource).span(width).height(8).min(0).lineWidth(1).fillOpacity(stacked ? 40 : 8).noValue('nothing seen')
     .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.Table).placement(LegendPlacement.Bottom).showLegend(true).calcs(['lastNotNull', 'max']))
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending)).targets(queries.map(target));
   if (stacked) panel.stacking(new StackingConfigBuilder().mode(StackingMode.Normal));
@@ -91,7 +98,8 @@ export function table({ title, description, queries, width = 8 }: Omit<Shown, 'u
 }
 
 /** p50, p95, p99 of one histogram. */
-export function latency(shown: Omit<Shown, 'queries' | 'unit'>, name: string, options: { readonly by?: readonly string[]; readonly where?: readonly string[] } = {}): Builder<Panel> {
+export function latency(shown: Omit<Shown, 'queries' | 'unit'>, name: string, options: { readonly by?: readonly string[]; readonly where?: readonly string[]; readonly quantiles?: readonly number[] } = {}): Builder<Panel> {
+  const { quantiles = [0.5, 0.95, 0.99] } = options;
   const legend = (options.by ?? []).map((label) => `{{${label}}} `).join('');
-  return series({ ...shown, unit: 's', queries: [0.5, 0.95, 0.99].map((q): Query => [quantile(q, name, options), `${legend}p${q * 100}`]) });
+  return series({ ...shown, unit: 's', queries: quantiles.map((q): Query => [quantile(q, name, options), `${legend}p${q * 100}`]) });
 }
