@@ -23,8 +23,8 @@ export interface MetricDefinition {
 export const longBuckets = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36] as const;
 /** Seconds, for what should take milliseconds. */
 export const shortBuckets = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 4.096] as const;
-/** Seconds, to 18 hours, coarse: runs wait for providers and for people. */
-export const hourBuckets = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536] as const;
+/** Seconds, to half a day, coarse: runs wait for providers and for people. */
+export const hourBuckets = [1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 43200] as const;
 
 export const metricDefinitions = {
   runsCreated: { type: 'counter', name: 'treadle_runs_created_total', help: 'Runs accepted.', labels: ['agent'] },
