@@ -57,6 +57,14 @@ test('doctor asks each server in its own way which models it has', async () => {
   }
 });
 
+test('--help of a command with many forms names each with its options', async () => {
+  const one = start(['runs', '--help']);
+  expect(await one.exited).toBe(0);
+  expect(one.output.stdout).toMatch(/^usage: treadle runs ls \[--status S\]/);
+  expect(one.output.stdout).toContain('\n       treadle runs fork ID --after N [--input TEXT] [--chain C]\n');
+  expect(one.output.stdout).toContain('Exit codes: 0 done');
+});
+
 test('with --json a failure is one object on standard error', async () => {
   const failure = async (args: readonly string[], env?: Readonly<Record<string, string>>) => {
     const one = start([...args, '--json'], env);
