@@ -80,12 +80,9 @@ describe.skipIf(!hasPrometheus())('by promtool', () => {
     expect(tokens).toHaveLength(4);
     const of = (model: string, direction: string): string => `treadle_model_tokens_total{job="w",model="${model}",direction="${direction}"}`;
     // A second, of what comes every 5 s below: input that was not cached, cached, output, wasted.
-    const values = [[400, 40], [300, null], [60, 60], [5, null]] as const;
+    const values: readonly Readonly<Record<string, number>>[] = [{ a: 400, b: 40 }, { a: 300 }, { a: 60, b: 60 }, { a: 5 }];
     check({ [of('a', 'input')]: '0+3500x40', [of('a', 'cached')]: '0+1500x40', [of('a', 'output')]: '0+300x40', [of('a', 'wasted')]: '0+25x40', [of('b', 'input')]: '0+200x40', [of('b', 'output')]: '0+300x40' },
-      tokens.map((expr, index) => ({ expr, exp_samples: (['a', 'b'] as const).flatMap((model, at) => {
-        const value = values[index]![at];
-        return value === null ? [] : [{ labels: `{model="${model}"}`, value }];
-      }) })));
+      tokens.map((expr, index) => ({ expr, exp_samples: Object.entries(values[index]!).map(([model, value]) => ({ labels: `{model="${model}"}`, value })) })));
   });
 
   test('numbers that begin with the first event stand at 0 before it where a worker answers, and are unknown where none does', () => {
