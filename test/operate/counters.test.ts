@@ -49,7 +49,7 @@ test('counters say what the ledger outside says', async () => {
   expect([count('treadle_turn_duration_seconds'), count('treadle_turn_failure_seconds')]).toEqual([turns - requests('failed'), requests('failed')]);
   expect([count('treadle_model_duration_seconds'), count('treadle_model_failure_seconds')]).toEqual([requests('replied') + useless, requests('failed') + requests('aborted') - useless]);
   expect(count('treadle_model_duration_seconds') + count('treadle_model_failure_seconds')).toBe(load.stage.model.requests.length);
-  for (const [status, ended] of Object.entries(Object.groupBy(Object.values(kinds), ({ end }) => end[0]))) expect(count('treadle_run_duration_seconds', `status="${status}"`), status).toBe(ended!.length * each);
+  for (const [status, ended] of Object.entries(Object.groupBy(Object.values(kinds), ({ end }) => end[0]))) expect(count('treadle_run_lifetime_seconds', `status="${status}"`), status).toBe(ended!.length * each);
   expect(count('treadle_turn_delay_seconds')).toBe(each);
   const begun = load.stage.ledger().filter((line) => line.phase === 'start');
   for (const tool of ['add', 'fail', 'slow_write']) expect(count('treadle_tool_duration_seconds', `tool="test/${tool}"`), tool).toBe(begun.filter((line) => line.tool === tool).length);

@@ -17,7 +17,7 @@ export const fleetDashboard = () => dashboard({
       series({ title: 'Runs by status', description: 'Runs that have not ended.', unit: 'short', stacked: true, width: 12, queries: [[fleet('treadle_runs_active', { by: ['status'] }), '{{status}}']] }),
       series({ title: 'Accepted and ended', description: 'Where more are accepted than end for long, the queue grows.', unit: 'ops', width: 12, queries: [[rate('treadle_runs_created_total', { where: agent }), 'accepted'], [rate('treadle_runs_ended_total', { where: agent }), 'ended']] }),
       series({ title: 'Ended, by stop reason', description: 'What ended runs; everything but `answered` is worth knowing.', unit: 'ops', stacked: true, width: 12, queries: [[rate('treadle_runs_ended_total', { by: ['status', 'stop_reason'], where: agent }), '{{status}}: {{stop_reason}}']] }),
-      latency({ title: 'Duration of runs', description: 'From acceptance to end, with all that they waited for: workers, providers, people. Counted in steps (1, 3, 10, 30 s, 1, 3, 10, 30 min, 1, 3, 12 h); between them it is a guess.', width: 12 }, 'treadle_run_duration_seconds', { by: ['status'], where: agent, quantiles: [0.5, 0.95] }),
+      latency({ title: 'Duration of runs', description: 'From acceptance to end, with all that they waited for: workers, providers, people. Of all agents.', width: 12 }, 'treadle_run_lifetime_seconds', { by: ['status'], quantiles: [0.5, 0.95] }),
     ] },
     { title: 'Turns', panels: [
       series({ title: 'Turns', description: 'Deliveries of turns, by how they came out; a turn whose request failed has ended, too.', unit: 'ops', stacked: true, queries: [[rate('treadle_turns_total', { by: ['outcome'], where: agent }), '{{outcome}}']] }),

@@ -21,18 +21,20 @@ export interface MetricDefinition {
 
 /** Seconds, doubling: agents' turns are long. */
 export const longBuckets = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36] as const;
+/** What a model has answered is never there sooner; by model and by agent every bucket is many series. */
+export const replyBuckets = longBuckets.slice(2);
 /** Seconds, for what should take milliseconds. */
 export const shortBuckets = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 4.096] as const;
-/** Seconds, to half a day, coarse: runs wait for providers and for people. */
-export const hourBuckets = [1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 43200] as const;
+/** Seconds, doubling, to nine hours: runs wait for providers and for people. */
+export const hourBuckets = [0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768] as const;
 
 export const metricDefinitions = {
   runsCreated: { type: 'counter', name: 'treadle_runs_created_total', help: 'Runs accepted.', labels: ['agent'] },
   runsEnded: { type: 'counter', name: 'treadle_runs_ended_total', help: 'Runs ended, by why.', labels: ['agent', 'status', 'stop_reason'], role: 'worker' },
-  runDuration: { type: 'histogram', name: 'treadle_run_duration_seconds', help: 'From the acceptance of a run to its end, whatever it waited for.', labels: ['agent', 'status'], buckets: hourBuckets, role: 'worker' },
+  runLifetime: { type: 'histogram', name: 'treadle_run_lifetime_seconds', help: 'From the acceptance of a run to its end, whatever it waited for.', labels: ['status'], buckets: hourBuckets, role: 'worker' },
   runsActive: { type: 'gauge', name: 'treadle_runs_active', help: 'Runs that have not ended: queued, running, paused.', labels: ['status'], role: 'worker', fleet: true },
   turns: { type: 'counter', name: 'treadle_turns_total', help: 'Deliveries of turns: ended, fenced (somebody else has the run), failed (lease lost, store unclear, a fault); not those that a drain hands back.', labels: ['agent', 'outcome'], role: 'worker' },
-  turnDuration: { type: 'histogram', name: 'treadle_turn_duration_seconds', help: 'From the start of a turn to its end; of turns whose request failed there is another.', labels: ['agent'], buckets: longBuckets, role: 'worker' },
+  turnDuration: { type: 'histogram', name: 'treadle_turn_duration_seconds', help: 'From the start of a turn to its end; of turns whose request failed there is another.', labels: ['agent'], buckets: replyBuckets, role: 'worker' },
   turnFailure: { type: 'histogram', name: 'treadle_turn_failure_seconds', help: 'From the start of a turn to its end, of turns that ended with a request to a model that failed.', labels: [], buckets: longBuckets, role: 'worker' },
   turnDelay: { type: 'histogram', name: 'treadle_turn_delay_seconds', help: 'For how long turns were put off, each time: between two tries, for the rates or the quota of a provider, for a breaker. Not the waits for people.', labels: [], buckets: hourBuckets, role: 'worker' },
   turnOverhead: { type: 'histogram', name: 'treadle_turn_overhead_seconds', help: 'A turn without its model and tools.', labels: [], buckets: shortBuckets, role: 'worker' },
@@ -43,9 +45,9 @@ export const metricDefinitions = {
   turnsInFlight: { type: 'gauge', name: 'treadle_turns_in_flight', help: 'Jobs in this worker\'s hands.', labels: [], role: 'worker' },
   turnSlots: { type: 'gauge', name: 'treadle_turn_slots', help: 'Jobs that this worker takes at most (WORKER_CONCURRENCY).', labels: [], role: 'worker' },
   modelRequests: { type: 'counter', name: 'treadle_model_requests_total', help: 'Requests to models: replied, failed, skipped, aborted.', labels: ['chain', 'model', 'outcome', 'error_type'], role: 'worker' },
-  modelDuration: { type: 'histogram', name: 'treadle_model_duration_seconds', help: 'From a request to the end of its reply; of requests without one there is another.', labels: ['model'], buckets: longBuckets, role: 'worker' },
+  modelDuration: { type: 'histogram', name: 'treadle_model_duration_seconds', help: 'From a request to the end of its reply; of requests without one there is another.', labels: ['model'], buckets: replyBuckets, role: 'worker' },
   modelFailure: { type: 'histogram', name: 'treadle_model_failure_seconds', help: 'From a request to its end without a reply: failed, timed out or aborted.', labels: [], buckets: longBuckets, role: 'worker' },
-  modelFirstToken: { type: 'histogram', name: 'treadle_model_first_token_seconds', help: 'From a request to its first text.', labels: ['model'], buckets: longBuckets, role: 'worker' },
+  modelFirstToken: { type: 'histogram', name: 'treadle_model_first_token_seconds', help: 'From a request to its first text.', labels: ['model'], buckets: replyBuckets, role: 'worker' },
   modelTokens: { type: 'counter', name: 'treadle_model_tokens_total', help: 'Tokens: input, output, cached (a part of the input), wasted (of replies that could not be used; in none of the others).', labels: ['model', 'direction'], role: 'worker' },
   modelCost: { type: 'counter', name: 'treadle_model_cost_usd_total', help: 'Cost of the tokens, in US dollars.', labels: ['model'], role: 'worker' },
   modelFallbacks: { type: 'counter', name: 'treadle_model_fallbacks_total', help: 'Hops to another model of the chain.', labels: ['chain', 'from_model', 'to_model', 'error_type'], role: 'worker' },

@@ -28,7 +28,7 @@ describe('observing events', () => {
       { type: 'turn_start', attempt: 1, worker: 'w' }, { type: 'turn_start', attempt: 2, worker: 'w' },
       { type: 'turn_end', duration: 2, usage: noUsage }, { type: 'run_end', status: 'completed', stop_reason: 'answered' },
     )).toEqual([
-      'treadle_runs_ended_total{agent="assistant",status="completed",stop_reason="answered"} 1', 'treadle_run_duration_seconds_count{agent="assistant",status="completed"} 1', 'treadle_turns_total{agent="assistant",outcome="ended"} 1',
+      'treadle_runs_ended_total{agent="assistant",status="completed",stop_reason="answered"} 1', 'treadle_run_lifetime_seconds_count{status="completed"} 1', 'treadle_turns_total{agent="assistant",outcome="ended"} 1',
       'treadle_turn_duration_seconds_count{agent="assistant"} 1',
       'treadle_tool_calls_total{tool="files/read",outcome="deduplicated"} 1', 'treadle_tool_calls_total{tool="other",outcome="deduplicated"} 1',
       'treadle_tool_deduplicated_total{tool="files/read"} 1', 'treadle_tool_deduplicated_total{tool="other"} 1', 'treadle_turns_redelivered_total 1',
@@ -53,7 +53,7 @@ describe('observing events', () => {
   test('a run lasts from its acceptance to its end', async () => {
     const metrics = createMetrics();
     observeEvent(metrics, { ...event({ type: 'run_end', status: 'expired', stop_reason: 'max_turns' }), ts: 5000 }, { ...context, created_at: 1400.5 });
-    expect(await metrics.registry.metrics()).toContain('treadle_run_duration_seconds_sum{agent="assistant",status="expired"} 3599.5');
+    expect(await metrics.registry.metrics()).toContain('treadle_run_lifetime_seconds_sum{status="expired"} 3599.5');
   });
 
   test('a turn that ends with a failed request is timed apart from those that came to something', async () => {

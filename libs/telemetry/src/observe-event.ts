@@ -55,7 +55,7 @@ export function observeEvent(metrics: Metrics, event: RunEvent, context: EventCo
       metrics.turns.inc({ agent, outcome: 'ended' });
       return context.failed ? metrics.turnFailure.observe(event.duration) : metrics.turnDuration.observe({ agent }, event.duration);
     case 'run_end':
-      metrics.runDuration.observe({ agent, status: event.status }, Math.max(0, event.ts - context.created_at));
+      metrics.runLifetime.observe({ status: event.status }, Math.max(0, event.ts - context.created_at));
       return metrics.runsEnded.inc({ agent, status: event.status, stop_reason: event.stop_reason });
     // Nothing is counted by these: their effects are, by other events.
     case 'user_message': case 'state_change': case 'assistant_thinking': case 'tools_changed': case 'steer':
