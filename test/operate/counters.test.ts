@@ -6,8 +6,8 @@ import { kinds, prices, scrape, startLoad, type Load } from './load.ts';
 
 const each = 4;
 let load: Load;
-// Nothing is to be taken over here, however busy the machine is.
-beforeAll(async () => { load = await startLoad({ workers: 2, env: { TREADLE_LEASE_MS: '30000' } }); });
+// Nothing is to be taken over here, however busy the machine is, and no turn to wait for a slot of its model.
+beforeAll(async () => { load = await startLoad({ workers: 2, env: { TREADLE_LEASE_MS: '30000', TREADLE_MODEL_SLOW_START: '1' } }); });
 afterAll(async () => { await load.stop(); });
 
 /** Told below, each by a rule of its own: how often the archiver writes, and which ended runs are audited, is up to the worker. */
