@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { errorMeanings, errorTypes, recoveryTable, type ErrorType } from '@treadle/core';
 import { certainSigns } from '@treadle/models';
 import { labelMeanings, metricDefinitions, type MetricDefinition } from '@treadle/telemetry';
+import { parse } from 'yaml';
 
 const docs = join(import.meta.dirname, '../../docs');
 export const machinePage = join(docs, 'turn-machine.md');
@@ -60,8 +61,22 @@ export function labelsSection(): string {
   return ['| label | values |', '|---|---|', ...rows].join('\n');
 }
 
+interface Rules { readonly groups: readonly { readonly rules: readonly { readonly record?: string; readonly alert?: string; readonly expr: string }[] }[] }
+
+/** What Prometheus records by our rules: the comment above each, and who asks for it. */
+export function recordsSection(): string {
+  const [recording, alerts] = ['recording.yml', 'alerts.yml'].map((name) => readFileSync(join(docs, '../deploy/prometheus', name), 'utf8'));
+  const rulesOf = (text: string) => (parse(text) as Rules).groups.flatMap(({ rules }) => rules);
+  const rows = rulesOf(recording!).map(({ record = '', expr }) => {
+    const [, means = ''] = new RegExp(`# (.*)\\n *- record: ${record}\\n`).exec(recording!) ?? [];
+    const users = rulesOf(alerts!).filter((rule) => rule.expr.includes(record)).map(({ alert = '' }) => `[${alert}](../runbook.md#${alert.toLowerCase()})`);
+    return `| \`${record}\` | ${cell(means)} | \`${cell(expr)}\` | ${users.join(', ')} |`;
+  });
+  return ['| record | means | is | alerts |', '|---|---|---|---|', ...rows].join('\n');
+}
+
 /** By the name in a page's comments: what stands between them. */
-const sections: Readonly<Record<string, () => string>> = { recovery: recoverySection, meanings: meaningsSection, metrics: metricsSection, labels: labelsSection };
+const sections: Readonly<Record<string, () => string>> = { recovery: recoverySection, meanings: meaningsSection, metrics: metricsSection, labels: labelsSection, records: recordsSection };
 
 /** The page with its tables as the code has them now. */
 export function withTables(page: string): string {

@@ -65,7 +65,7 @@ describe('errors.md', () => {
   });
 });
 
-test.each([['turn-machine.md', machinePage, 'recovery'], ['errors.md', errorsPage, 'meanings'], ['metrics.md', metricsPage, 'metrics'], ['metrics.md', metricsPage, 'labels']])('%s has its table as the code has it (npm run docs:generate)', (_, file, name) => {
+test.each([['turn-machine.md', machinePage, 'recovery'], ['errors.md', errorsPage, 'meanings'], ['metrics.md', metricsPage, 'metrics'], ['metrics.md', metricsPage, 'labels'], ['metrics.md', metricsPage, 'records']])('%s has its table as the code has it (npm run docs:generate)', (_, file, name) => {
   const text = readFileSync(file, 'utf8');
   expect(text).toContain(`<!-- ${name}:begin -->`);
   expect(text).toBe(withTables(text));
@@ -76,6 +76,12 @@ describe('metrics.md', () => {
     expect(table(page('reference/metrics.md')).map((row) => code(row[0]))).toEqual(Object.values(metricDefinitions).map(({ name }) => name));
     const labels = new Set(Object.values(metricDefinitions).flatMap((each) => [...each.labels]));
     expect(table(page('reference/metrics.md'), 'Labels').map((row) => code(row[0])).sort()).toEqual([...labels].sort());
+  });
+
+  test('says of every record what it means', () => {
+    const rows = table(page('reference/metrics.md'), 'Records');
+    expect(rows.length).toBeGreaterThan(5);
+    for (const [record, means] of rows) expect(means, record).toMatch(/^[A-Z].+\.$/);
   });
 
   test('names no metric elsewhere in the docs that is not there', () => {

@@ -79,7 +79,8 @@ export interface Stage<R extends StageRedis = RedisServer> {
 export interface StageOptions<R extends StageRedis = RedisServer> {
   /** By default one server that fsyncs. The stage stops it. */
   readonly redis?: () => Promise<R>;
-  readonly model: Omit<ModelServerOptions, 'dialect'>;
+  /** Speaks as Ollama does unless it says otherwise. */
+  readonly model: ModelServerOptions;
   readonly agent?: Readonly<Record<string, unknown>>;
   readonly tools?: Readonly<Record<string, unknown>>;
   /** Takes the place of what is there by default; told the model server's address. */

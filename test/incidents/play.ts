@@ -1,8 +1,10 @@
 /**
- * Plays one incident for people: `npm run incident -- slow-redis [calm seconds]`. Starts a system under load with a Prometheus beside it, is
- * calm for a while, then lets the fault happen, until Ctrl-C.
+ * Plays one incident for people: `npm run incident -- slow-redis [calm seconds]`. Starts a system under load with a Prometheus and our
+ * alerts beside it, is calm for a while, then lets the fault happen, until Ctrl-C.
  */
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { root } from '../e2e/processes.ts';
 import { hasPrometheus, startPrometheus } from '../operate/prometheus.ts';
 import { incidents, startLoadedSystem } from './incidents.ts';
 
@@ -16,8 +18,9 @@ if (!hasPrometheus()) process.exit(3);
 
 const stopped = new Promise<void>((resolve) => { for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => { resolve(); }); });
 const system = await startLoadedSystem({ perSecond: 4 });
-const prometheus = await startPrometheus({ 'treadle-api': [system.stage.api.url], 'treadle-worker': system.workers.map(({ url }) => url) });
-process.stdout.write(`Prometheus  ${prometheus.url}\nAPI         ${system.stage.api.url}\nworkers     ${system.workers.map(({ url }) => url).join(' ')}\nCalm for ${calm} s; Ctrl-C ends everything.\n`);
+const prometheus = await startPrometheus({ 'treadle-api': [system.stage.api.url], 'treadle-worker': system.workers.map(({ url }) => url) }, { rules: ['recording.yml', 'alerts.yml'].map((name) => join(root, 'deploy/prometheus', name)) });
+const shell = Object.entries({ ...system.stage.env, TREADLE_URL: system.stage.api.url }).map(([variable, value]) => `${variable}='${value}'`).join(' ');
+process.stdout.write(`Prometheus  ${prometheus.url}/alerts\nAPI         ${system.stage.api.url}\nworkers     ${system.workers.map(({ url }) => url).join(' ')}\nFor ./treadle in another shell:\nexport ${shell}\nCalm for ${calm} s; Ctrl-C ends everything.\n`);
 await Promise.race([sleep(Number(calm) * 1000, undefined, { ref: false }), stopped]);
 incident.begin(system);
 process.stdout.write('Something has happened: runs are slow. docs/runbook.md says where to look.\n');

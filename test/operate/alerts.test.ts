@@ -1,10 +1,12 @@
 /** Alerts and recording rules: what Prometheus says of them, that their metrics exist, and that each alert is in the runbook. */
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { dashboards } from '@treadle/deploy';
 import { metricDefinitions } from '@treadle/telemetry';
 import { describe, expect, test } from 'vitest';
-import { root } from '../e2e/processes.ts';
+import { root, treadle } from '../e2e/processes.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 const folder = join(root, 'deploy/prometheus');
@@ -40,6 +42,38 @@ test('each alert has its section in the runbook, which says what it means, what 
   for (const section of sections) for (const part of ['**Means:**', '**Look at:**', '**Do:**']) expect(section).toContain(part);
   expect(all(text('alerts.yml'), /runbook: docs\/runbook\.md#(\w+)/g)).toEqual(alerts.map((name) => name.toLowerCase()));
   for (const [index, severity] of all(text('alerts.yml'), /severity: (\w+)/g).entries()) expect(sections[index], alerts[index]).toContain(`*${severity}.*`);
+});
+
+const runbook = readFileSync(join(root, 'docs/runbook.md'), 'utf8');
+/** Code in the text that asks Prometheus for something. */
+const asked = all(runbook, /`([^`\n]+)`/g).filter((code) => /\b(?:treadle[_:]\w+|up\b)/.test(code) && !/^(?:docker|curl|\.\/)/.test(code));
+
+test('the runbook sends nobody to a panel, a metric or a command that is not there', async () => {
+  const panels = new Set(Object.values(dashboards).flatMap((build) => JSON.stringify(build()).match(/"title":"[^"]+"/g) ?? []).map((title) => title.slice(9, -1)));
+  const bold = all(runbook, /\*\*([^*]+)\*\*/g).filter((words) => !/^(?:Means:|Look at:|Do:|bold)$/.test(words));
+  expect(bold.length).toBeGreaterThan(30);
+  expect(bold.filter((words) => !panels.has(words))).toEqual([]);
+  const known = new Set<string>(Object.values(metricDefinitions).map(({ name }) => name));
+  expect(asked.length).toBeGreaterThan(5);
+  expect(asked.flatMap((code) => all(code, /\b(treadle_[a-z_]+)/g)).filter((name) => !known.has(name.replace(/_bucket$/, '')))).toEqual([]);
+  const commands = new Set(all(runbook, /`\.\/treadle ([a-z]+(?: [a-z]+)?)/g));
+  expect(commands.size).toBeGreaterThan(6);
+  for (const command of commands) {
+    const { stdout } = await treadle([command.split(' ')[0]!, '--help']);
+    expect(stdout, command).toMatch(new RegExp(`\\btreadle ${command}\\b`));
+  }
+}, 60_000);
+
+test.skipIf(!hasPrometheus())('Prometheus understands every query of the runbook', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'treadle-runbook-'));
+  try {
+    const file = join(dir, 'rules.yml');
+    writeFileSync(file, JSON.stringify({ groups: [{ name: 'runbook', rules: asked.map((expr, index) => ({ record: `asked:${index}`, expr })) }] }));
+    const { status, stdout, stderr } = spawnSync('promtool', ['check', 'rules', file], { encoding: 'utf8' });
+    expect(status, `${stdout}${stderr}`).toBe(0);
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
 });
 
 test('rules name metrics that exist, and records that are recorded', () => {

@@ -6,7 +6,8 @@ import { kinds, prices, scrape, startLoad, type Load } from './load.ts';
 
 const each = 4;
 let load: Load;
-beforeAll(async () => { load = await startLoad({ workers: 2 }); });
+// Nothing is to be taken over here, however busy the machine is, and no turn to wait for a slot of its model.
+beforeAll(async () => { load = await startLoad({ workers: 2, env: { TREADLE_LEASE_MS: '30000', TREADLE_MODEL_SLOW_START: '1' } }); });
 afterAll(async () => { await load.stop(); });
 
 /** Told below, each by a rule of its own: how often the archiver writes, and which ended runs are audited, is up to the worker. */
@@ -43,8 +44,14 @@ test('counters say what the ledger outside says', async () => {
   const samples = await scrape(roles);
   const count = (name: string, labels = ''): number => [...samples].filter(([series]) => series.startsWith(`${name}_count`) && series.includes(labels)).reduce((sum, [, value]) => sum + value, 0);
   const turns = Object.values(kinds).reduce((sum, kind) => sum + kind.turns * each, 0);
-  expect(count('treadle_turn_duration_seconds')).toBe(turns);
-  expect(count('treadle_model_duration_seconds')).toBe(load.stage.model.requests.length);
+  const requests = (outcome: string): number => [...samples].filter(([series]) => series.startsWith('treadle_model_requests_total') && series.includes(`outcome="${outcome}"`)).reduce((sum, [, value]) => sum + value, 0);
+  // Good and failed ones are timed apart; a reply that cannot be used is a reply.
+  const useless = load.spent.filter(({ wasted }) => wasted).length;
+  expect([count('treadle_turn_duration_seconds'), count('treadle_turn_failure_seconds')]).toEqual([turns - requests('failed'), requests('failed')]);
+  expect([count('treadle_model_duration_seconds'), count('treadle_model_failure_seconds')]).toEqual([requests('replied') + useless, requests('failed') + requests('aborted') - useless]);
+  expect(count('treadle_model_duration_seconds') + count('treadle_model_failure_seconds')).toBe(load.stage.model.requests.length);
+  for (const [status, ended] of Object.entries(Object.groupBy(Object.values(kinds), ({ end }) => end[0]))) expect(count('treadle_run_lifetime_seconds', `status="${status}"`), status).toBe(ended!.length * each);
+  expect(count('treadle_turn_delay_seconds')).toBe(each);
   const begun = load.stage.ledger().filter((line) => line.phase === 'start');
   for (const tool of ['add', 'fail', 'slow_write']) expect(count('treadle_tool_duration_seconds', `tool="test/${tool}"`), tool).toBe(begun.filter((line) => line.tool === tool).length);
   await archived(roles);

@@ -37,6 +37,10 @@ export const kinds: Readonly<Record<string, Kind>> = {
       'treadle_model_fallbacks_total{chain="default",from_model="small",to_model="big",error_type="invalid_request"}': 1,
     },
   },
+  again: {
+    agent: 'tester', end: ['completed', 'answered'], turns: 2,
+    adds: { [request('small', 'failed', 'overloaded')]: 1, [request('small', 'replied')]: 1, [recovery('none', 'backoff')]: 1 },
+  },
   limit: {
     agent: 'tester', limits: { max_turns: 1 }, end: ['expired', 'max_turns'], turns: 1,
     // The second reply is the summary.
@@ -89,13 +93,20 @@ export interface Spent { readonly model: string; readonly prompt: number; readon
 const outputTokens = 7;
 
 function scriptOf(spent: Spent[]): ModelScript {
+  const refused = new Set<string>();
   return (body) => {
     const kind = kindOf(body).split(' ')[0] ?? '';
     if (body.model === 'fake-shaky') return refusal(503, 'overloaded');
+    if (body.model === 'fake-cached') return reply({ usage: { prompt: 500, output: outputTokens, cached: 300 }, text: 'yes' });
     const model = body.model === 'fake-big' ? 'big' : 'small';
     const results = (body.messages ?? []).filter((message) => message.role === 'tool').length;
     const words = (body.messages ?? []).filter((message) => message.role === 'assistant').length;
     if (kind === 'fallback' && model === 'small') return refusal(400, 'the request is wrong');
+    // Every other request of such a run: the same words may come again.
+    if (kind === 'again' && !refused.delete(kindOf(body))) {
+      refused.add(kindOf(body));
+      return refusal(503, 'overloaded');
+    }
     if (kind === 'cancelled') return text('never heard', { delayMs: 30_000 });
     // What is cut counts far fewer tokens than were sent.
     const wasted = kind === 'cut' && model === 'small';
@@ -122,13 +133,15 @@ export interface Load {
   takeOver(): Promise<void>;
   /** Runs over the chain whose first model is overloaded: its breaker opens. */
   shake(): Promise<void>;
+  /** A run whose provider had most of its prompt in a cache. */
+  repeat(): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface LoadOptions {
   readonly workers: number;
   readonly env?: Readonly<Record<string, string>>;
-  /** Other chains: one with a model on trial, one whose first model is overloaded. */
+  /** Other chains: one with a model on trial, one whose first model is overloaded, one whose provider caches. */
   readonly chains?: boolean;
 }
 
@@ -136,19 +149,20 @@ export async function startLoad(options: LoadOptions): Promise<Load> {
   const spent: Spent[] = [];
   const agent = { instructions: 'Test.', chain: 'default', tools: ['test/*'] };
   const stage = await startStage({
-    model: { script: scriptOf(spent), strict: false },
+    model: { dialect: ['ollama', 'openai'], script: scriptOf(spent), strict: false },
     tools: { 'test/slow_write': { timeout_ms: 300, on_unknown: 'ask' } },
     env: { WORKER_CONCURRENCY: '20', TREADLE_RETENTION_H: '1', ...options.env },
     config: (url) => {
       const model = (name: string) => ({ provider: 'ollama', model: `fake-${name}`, base_url: url, context_window: 32_768, max_output_tokens: 1024, price: prices });
       return {
-        models: { small: model('small'), big: model('big'), shaky: model('shaky') }, chains: {
+        models: { small: model('small'), big: model('big'), shaky: model('shaky'), ...(options.chains === true ? { cached: { provider: 'openai', model: 'fake-cached', base_url: `${url}/v1` } } : {}) }, chains: {
           default: { models: ['small', 'big'] },
-          ...(options.chains === true ? { tried: { models: ['small'], canary: { model: 'big', stages: [0, 50, 100], min_runs: 50, bounds: { error_rate_delta: 0.02, latency_ratio: 1.5, cost_ratio: 2 } } }, shaky: { models: ['shaky', 'big'] } } : {}),
+          ...(options.chains === true ? { tried: { models: ['small'], canary: { model: 'big', stages: [0, 50, 100], min_runs: 50, bounds: { error_rate_delta: 0.02, latency_ratio: 1.5, cost_ratio: 2 } } }, shaky: { models: ['shaky', 'big'] }, cached: { models: ['cached'] } } : {}),
         },
         agents: {
           tester: agent, checked: { ...agent, validators: [{ name: 'yes', type: 'regex', pattern: '^yes$', mode: 'enforce', feedback: 'Say yes.' }] },
           shaken: { ...agent, chain: options.chains === true ? 'shaky' : 'default' },
+          repeated: { ...agent, chain: options.chains === true ? 'cached' : 'default' },
           hooked: { ...agent, stop_hooks: [{ name: 'again', type: 'regex', pattern: '^not yet$', decision: 'extra_turn', prompt: 'Now?' }] },
         },
       };
@@ -156,7 +170,7 @@ export async function startLoad(options: LoadOptions): Promise<Load> {
   });
   const workers = await Promise.all(Array.from({ length: options.workers }, () => stage.startWorker()));
   return {
-    stage, workers, spent, stop: () => stage.stop(), takeOver: () => takeOver(stage, workers), shake: () => shake(stage),
+    stage, workers, spent, stop: () => stage.stop(), takeOver: () => takeOver(stage, workers), shake: () => shake(stage), repeat: () => completed(stage, 'repeated', 'answer again'),
     play: async (each) => {
       await Promise.all(Object.entries(kinds).flatMap(([name, kind]) => Array.from({ length: each }, async (_, index) => {
         const { id } = await stage.client.createRun({ agent: kind.agent, input: `${name} ${index} ${kind.words ?? ''}`, ...(kind.limits === undefined ? {} : { limits: kind.limits }) });
@@ -201,9 +215,11 @@ async function takeOver(stage: Stage, workers: readonly Role[]): Promise<void> {
 }
 
 async function shake(stage: Stage): Promise<void> {
-  await Promise.all([1, 2, 3, 4].map(async (index) => {
-    const { id } = await stage.client.createRun({ agent: 'shaken', input: `answer ${index}` });
-    const run = await stage.client.wait(id, 60_000);
-    if (run.status !== 'completed') throw new Error(`${id} ended as ${run.status}`);
-  }));
+  await Promise.all([1, 2, 3, 4].map((index) => completed(stage, 'shaken', `answer ${index}`)));
+}
+
+async function completed(stage: Stage, agent: string, input: string): Promise<void> {
+  const { id } = await stage.client.createRun({ agent, input });
+  const run = await stage.client.wait(id, 60_000);
+  if (run.status !== 'completed') throw new Error(`${id} ended as ${run.status}`);
 }

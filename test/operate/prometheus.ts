@@ -34,12 +34,12 @@ export interface Prometheus {
   stop(): Promise<void>;
 }
 
-/** Scrapes these addresses every second, by job. */
-export async function startPrometheus(targets: Readonly<Record<string, readonly string[]>>): Promise<Prometheus> {
+/** Scrapes these addresses every second, by job; `rules`: files of rules that it follows. */
+export async function startPrometheus(targets: Readonly<Record<string, readonly string[]>>, { rules = [] }: { readonly rules?: readonly string[] } = {}): Promise<Prometheus> {
   const dir = mkdtempSync(join(tmpdir(), 'treadle-prometheus-'));
   const port = await freePort();
   writeFileSync(join(dir, 'prometheus.yml'), JSON.stringify({
-    global: { scrape_interval: '1s', scrape_timeout: '1s' },
+    global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '5s' }, rule_files: rules,
     scrape_configs: Object.entries(targets).map(([job_name, urls]) => ({ job_name, static_configs: [{ targets: urls.map((url) => url.replace('http://', '')) }] })),
   }));
   const child = spawn('prometheus', [`--config.file=${join(dir, 'prometheus.yml')}`, `--storage.tsdb.path=${join(dir, 'data')}`, `--web.listen-address=127.0.0.1:${port}`], { stdio: 'ignore' });

@@ -2,7 +2,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startModelServer } from '@treadle/testkit';
+import { connectRedis } from '@treadle/run-store';
+import { startModelServer, startRedis, startS3Server, startTcpProxy } from '@treadle/testkit';
 import { afterEach, expect, test } from 'vitest';
 import { started, type Started } from './fixtures/started.ts';
 
@@ -35,6 +36,43 @@ test('doctor says when an archive cannot be made', async () => {
   expect(one.output.stdout).toMatch(/^error +archive +folder \/proc\/nothing\/here: /m);
 });
 
+test('doctor says of a Redis why it does not let us in, and that it is far away', async () => {
+  const redis = await startRedis();
+  const far = await startTcpProxy({ port: redis.port });
+  const admin = connectRedis(redis.url, { role: 'api', onError: () => undefined });
+  const said = async (url: string): Promise<Record<string, string>[]> => {
+    const one = start(['doctor', '--json'], { REDIS_URL: url });
+    expect([0, 1]).toContain(await one.exited);
+    return one.output.stdout.trim().split('\n').map((line) => JSON.parse(line) as Record<string, string>).filter(({ check }) => check === 'Redis');
+  };
+  try {
+    far.delay(100);
+    expect(await said(`redis://127.0.0.1:${far.port}`)).toEqual([
+      { check: 'Redis', state: 'ok', detail: expect.any(String) as string },
+      { check: 'Redis', state: 'warning', detail: expect.stringMatching(/^answers in \d+ ms at best/) as string, mend: expect.stringMatching(/redis-cli --latency/) as string },
+    ]);
+    await admin.config('SET', 'requirepass', 'secret');
+    expect(await said(redis.url)).toEqual([{ check: 'Redis', state: 'error', detail: 'wants a password, and none is given', mend: expect.stringContaining('REDIS_URL') as string }]);
+    expect(await said(redis.url.replace('redis://', 'redis://:wrong@'))).toEqual([{ check: 'Redis', state: 'error', detail: expect.stringMatching(/^refuses user or password: WRONGPASS/) as string, mend: expect.stringContaining('REDIS_URL') as string }]);
+    expect((await said(redis.url.replace('redis://', 'redis://:secret@')))[0]).toMatchObject({ state: 'ok' });
+  } finally {
+    admin.disconnect();
+    await far.close();
+    await redis.stop();
+  }
+}, 60_000);
+
+test('doctor says of a bucket that is not there that it has to be created', async () => {
+  const s3 = await startS3Server();
+  try {
+    const one = start(['doctor', '--json'], { S3_BUCKET: 'not-there', S3_ENDPOINT: s3.endpoint, S3_ACCESS_KEY_ID: 'test', S3_SECRET_ACCESS_KEY: 'testtest' });
+    expect(await one.exited).toBe(1);
+    expect(one.output.stdout).toContain('"mend":"create the bucket not-there, or correct S3_BUCKET"');
+  } finally {
+    await s3.stop();
+  }
+}, 60_000);
+
 test('doctor asks each server in its own way which models it has', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'treadle-doctor-'));
   const server = await startModelServer({ models: [{ name: 'there', context_length: 10, capabilities: [] }] });
@@ -55,6 +93,14 @@ test('doctor asks each server in its own way which models it has', async () => {
     await server.close();
     rmSync(folder, { recursive: true });
   }
+});
+
+test('--help of a command with many forms names each with its options', async () => {
+  const one = start(['runs', '--help']);
+  expect(await one.exited).toBe(0);
+  expect(one.output.stdout).toMatch(/^usage: treadle runs ls \[--status S\]/);
+  expect(one.output.stdout).toContain('\n       treadle runs fork ID --after N [--input TEXT] [--chain C]\n');
+  expect(one.output.stdout).toContain('Exit codes: 0 done');
 });
 
 test('with --json a failure is one object on standard error', async () => {

@@ -5,17 +5,17 @@
 import { asCommandFailure } from './server.ts';
 import { CommandFailed, exitCodes } from './setup.ts';
 
-interface Command { readonly usage: string; readonly about: string; readonly load: () => Promise<(args: string[]) => Promise<number>> }
+interface Command { readonly usage: string; readonly about: string; /** All of it, where one line has no room. */ readonly whole?: () => Promise<string>; readonly load: () => Promise<(args: string[]) => Promise<number>> }
 
 const commands: Record<string, Command> = {
   demo: { usage: '["question"] [--json]', about: 'start everything, watch an agent answer from real files, stop everything', load: async () => (await import('./commands/demo.ts')).demoCommand },
   up: { usage: '[--workers N] [--port P] [--data DIR] [--config FILE]', about: 'the whole stack in the foreground', load: async () => (await import('./commands/up.ts')).upCommand },
   run: { usage: '"…" [--agent A] [--no-follow] [--json]', about: 'enqueue a run and follow it', load: async () => (await import('./commands/run.ts')).runCommand },
-  runs: { usage: 'ls|show|tail|cancel|pause|resume|steer|resolve|fork|replay [ID] [--json]', about: 'look at runs and command them', load: async () => (await import('./commands/runs.ts')).runsCommand },
+  runs: { usage: 'ls|show|tail|cancel|pause|resume|steer|resolve|fork|replay [ID] [--json]', about: 'look at runs and command them', whole: async () => (await import('./commands/runs.ts')).runsUsage, load: async () => (await import('./commands/runs.ts')).runsCommand },
   models: { usage: 'ls [--json]', about: 'the models that agents use', load: async () => (await import('./commands/models.ts')).modelsCommand },
   chains: { usage: 'ls [--json]', about: 'their chains, and the models on trial', load: async () => (await import('./commands/models.ts')).chainsCommand },
-  canary: { usage: 'show|set|pause|promote|rollback CHAIN [STAGE] [--json]', about: 'look at the trial of a new model and move it', load: async () => (await import('./commands/canary.ts')).canaryCommand },
-  breakers: { usage: 'ls|open|reset [ID] [--json]', about: 'models and keys that are not asked now; force a breaker open, or reset one', load: async () => (await import('./commands/breakers.ts')).breakersCommand },
+  canary: { usage: 'show|set|pause|promote|rollback CHAIN [STAGE] [--json]', about: 'look at the trial of a new model and move it', whole: async () => (await import('./commands/canary.ts')).canaryUsage, load: async () => (await import('./commands/canary.ts')).canaryCommand },
+  breakers: { usage: 'ls|open|reset [ID] [--json]', about: 'models and keys that are not asked now; force a breaker open, or reset one', whole: async () => (await import('./commands/breakers.ts')).breakersUsage, load: async () => (await import('./commands/breakers.ts')).breakersCommand },
   usage: { usage: '[--group-by model|agent|day] [--from DAY] [--to DAY] [--json]', about: 'tokens and cost of ended runs', load: async () => (await import('./commands/usage.ts')).usageCommand },
   doctor: { usage: '[--config FILE] [--json]', about: 'check Redis, archive, models, agents and MCP servers', load: async () => (await import('./commands/doctor.ts')).doctorCommand },
   restore: { usage: '--from-archive [--accept-repeats] [--json]', about: 'Redis is lost: rebuild every unfinished run from the archive', load: async () => (await import('./commands/restore.ts')).restoreCommand },
@@ -35,7 +35,7 @@ const aboutJson = 'With --json a failure is one object on standard error: {"code
 async function main(name: string | undefined, args: string[]): Promise<number> {
   if (name === undefined || name === 'help' || name === '--help' || args.includes('--help')) {
     const asked = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined;
-    process.stdout.write(asked === undefined ? `${help()}\n` : `usage: treadle ${name} ${asked.usage}\n${asked.about}\n${asked.usage.includes('--json') ? `${aboutJson}\n` : ''}`);
+    process.stdout.write(asked === undefined ? `${help()}\n` : `usage: ${(await asked.whole?.())?.replaceAll(' | ', `\n       treadle ${name} `) ?? `treadle ${name} ${asked.usage}`}\n${asked.about}\n${asked.usage.includes('--json') ? `${aboutJson}\n` : ''}`);
     return exitCodes.done;
   }
   if (later.includes(name)) throw new CommandFailed(exitCodes.badUsage, [`not_supported: treadle ${name} is not built yet`]);

@@ -21,7 +21,7 @@ const gateway: ModelGateway = {
 };
 const tools: ToolRunner = { catalogue: () => Promise.reject(new Error('unused')), check: () => null, asks: () => false, run: async () => { await after(60); return { content: '', is_error: false, settled: true }; } };
 
-async function sumOf(metrics: Metrics, name: 'modelDuration' | 'modelFirstToken' | 'turnOverhead' | 'eventAppend') {
+async function sumOf(metrics: Metrics, name: 'modelDuration' | 'modelFailure' | 'modelFirstToken' | 'turnOverhead' | 'turnDelay' | 'eventAppend') {
   const { values } = await metrics[name].get();
   const of = (ending: string) => values.find((value) => (value as { metricName?: string }).metricName?.endsWith(ending))?.value ?? 0;
   return { count: of('_count'), sum: of('_sum') };
@@ -47,11 +47,13 @@ test('a turn\'s own time is what neither its model nor its tools took, and tools
   expect(overhead.sum + model.sum).toBeLessThan(whole);
 });
 
-test('a model call that throws is timed too, and outside a turn nothing is kept', async () => {
+test('a model call that fails or throws is timed apart from replies, and outside a turn nothing is kept', async () => {
   const metrics = createMetrics();
   const broken = measuredModels(metrics, { ...alwaysThere, call: () => Promise.reject(new Error('oops')) });
   await expect(broken.call({ request, signal: AbortSignal.any([]), onText: () => undefined })).rejects.toThrow('oops');
-  expect((await sumOf(metrics, 'modelDuration')).count).toBe(1);
+  const failing = measuredModels(metrics, { ...alwaysThere, call: () => Promise.resolve({ type: 'failed', failure: { error_type: 'overloaded', detail: '', retry_after_s: null, partial_text: '', usage: null } }) });
+  await failing.call({ request, signal: AbortSignal.any([]), onText: () => undefined });
+  expect([(await sumOf(metrics, 'modelFailure')).count, (await sumOf(metrics, 'modelDuration')).count]).toEqual([2, 0]);
   expect((await sumOf(metrics, 'turnOverhead')).count).toBe(0);
 });
 
@@ -70,7 +72,18 @@ test('writes that are refused to an old claim are counted, each of a batch', asy
   const metrics = createMetrics();
   const refusing = { ...createMemoryRunStore(), commit: () => Promise.resolve({ type: 'fenced' }), appendMany: () => Promise.resolve([{ type: 'fenced' }, { type: 'committed', inbox: [] }, { type: 'fenced' }]) } as unknown as TurnStore;
   const store = measuredStore(metrics, refusing);
-  await store.commit({} as Parameters<TurnStore['commit']>[0]);
+  await store.commit({ next: { type: 'keep' }, pending: [] } as unknown as Parameters<TurnStore['commit']>[0]);
   await store.appendMany([]);
   expect(await metrics.registry.metrics()).toContain('treadle_commits_fenced_total 3');
+});
+
+test('how long a turn was put off is kept once it is certain, and a wait for a person is none', async () => {
+  const metrics = createMetrics();
+  const answering = (type: string) => measuredStore(metrics, { ...createMemoryRunStore(), commit: () => Promise.resolve({ type, inbox: [] }) } as unknown as TurnStore);
+  const commit = (next: object, pending: string[] = []) => ({ next, pending }) as unknown as Parameters<TurnStore['commit']>[0];
+  await answering('committed').commit(commit({ type: 'wait', delay_ms: 2500 }));
+  await answering('committed').commit(commit({ type: 'wait', delay_ms: 3_600_000 }, ['call_1']));
+  await answering('committed').commit(commit({ type: 'job' }));
+  await answering('inbox_changed').commit(commit({ type: 'wait', delay_ms: 2500 }));
+  expect(await sumOf(metrics, 'turnDelay')).toEqual({ count: 1, sum: 2.5 });
 });

@@ -57,10 +57,15 @@ export function measuredModels(metrics: Metrics, gateway: ModelGateway): ModelGa
         heard = true;
         call.onText(increment);
       };
+      let replied = false;
       try {
-        return await gateway.call({ ...call, onText });
+        const outcome = await gateway.call({ ...call, onText });
+        replied = outcome.type === 'replied';
+        return outcome;
       } finally {
-        metrics.modelDuration.observe({ model }, seconds(startMs));
+        // Apart: refusals are quick and time-outs slow, and either would hide how long replies take.
+        if (replied) metrics.modelDuration.observe({ model }, seconds(startMs));
+        else metrics.modelFailure.observe(seconds(startMs));
       }
     }),
   };
@@ -83,6 +88,8 @@ export function measuredStore<Store extends TurnStore>(metrics: Metrics, store: 
     commit: async (commit) => {
       const reply = await timed(store.commit(commit));
       counted(reply);
+      // What waits for a word of somebody is not late.
+      if (reply.type === 'committed' && commit.next.type === 'wait' && commit.pending.length === 0) metrics.turnDelay.observe(commit.next.delay_ms / 1000);
       return reply;
     },
     appendMany: async (appends) => {

@@ -9,18 +9,20 @@ export const fleetDashboard = () => dashboard({
   rows: [
     { title: 'Now', panels: [
       ...(['queued', 'running', 'paused'] as const).map((status) => stat({ title: `Runs ${status}`, description: `Runs that are ${status}.`, unit: 'short', queries: [[fleet('treadle_runs_active', { where: [`status="${status}"`] }), '']] })),
-      stat({ title: 'Workers', description: 'Worker processes that answer.', unit: 'short', queries: [[`count(${metric('treadle_turn_slots')})`, '']] }),
+      stat({ title: 'Workers', description: 'Worker processes that answer.', unit: 'short', queries: [[`count(${metric('treadle_turn_slots')}) or vector(0)`, '']] }),
       stat({ title: 'Saturation', description: 'Turns in flight of those that all workers take at once.', unit: 'percentunit', thresholds: [0.8, 0.95], queries: [[`sum(${metric('treadle_turns_in_flight')}) / sum(${metric('treadle_turn_slots')})`, '']] }),
       stat({ title: 'Longest wait', description: 'How long the job that has waited longest has waited.', unit: 's', thresholds: [30, 300], queries: [[fleet('treadle_queue_oldest_wait_seconds'), '']] }),
     ] },
     { title: 'Runs', panels: [
-      series({ title: 'Runs by status', description: 'Runs that have not ended.', unit: 'short', stacked: true, queries: [[fleet('treadle_runs_active', { by: ['status'] }), '{{status}}']] }),
-      series({ title: 'Accepted and ended', description: 'Where more are accepted than end for long, the queue grows.', unit: 'ops', queries: [[rate('treadle_runs_created_total', { where: agent }), 'accepted'], [rate('treadle_runs_ended_total', { where: agent }), 'ended']] }),
-      series({ title: 'Ended, by stop reason', description: 'What ended runs; everything but `answered` is worth knowing.', unit: 'ops', stacked: true, queries: [[rate('treadle_runs_ended_total', { by: ['status', 'stop_reason'], where: agent }), '{{status}}: {{stop_reason}}']] }),
+      series({ title: 'Runs by status', description: 'Runs that have not ended.', unit: 'short', stacked: true, width: 12, queries: [[fleet('treadle_runs_active', { by: ['status'] }), '{{status}}']] }),
+      series({ title: 'Accepted and ended', description: 'Where more are accepted than end for long, the queue grows.', unit: 'ops', width: 12, queries: [[rate('treadle_runs_created_total', { where: agent }), 'accepted'], [rate('treadle_runs_ended_total', { where: agent }), 'ended']] }),
+      series({ title: 'Ended, by stop reason', description: 'What ended runs; everything but `answered` is worth knowing.', unit: 'ops', stacked: true, width: 12, queries: [[rate('treadle_runs_ended_total', { by: ['status', 'stop_reason'], where: agent }), '{{status}}: {{stop_reason}}']] }),
+      latency({ title: 'Duration of runs', description: 'From acceptance to end, with all that they waited for: workers, providers, people. Of all agents.', width: 12 }, 'treadle_run_lifetime_seconds', { by: ['status'], quantiles: [0.5, 0.95] }),
     ] },
     { title: 'Turns', panels: [
       series({ title: 'Turns', description: 'Deliveries of turns, by how they came out; a turn whose request failed has ended, too.', unit: 'ops', stacked: true, queries: [[rate('treadle_turns_total', { by: ['outcome'], where: agent }), '{{outcome}}']] }),
-      latency({ title: 'Duration of turns', description: 'Model and tools included; with a model that refuses at once they are short.' }, 'treadle_turn_duration_seconds', { where: agent }),
+      latency({ title: 'Duration of turns', description: 'Model and tools included. Turns whose request to a model failed are not in it.' }, 'treadle_turn_duration_seconds', { where: agent }),
+      latency({ title: 'Duration of failed turns', description: 'Turns that ended with a request that failed, of all agents. Short: refused at once; long: a model that hangs holds slots.' }, 'treadle_turn_failure_seconds'),
       latency({ title: 'Overhead of turns', description: 'Everything but model and tools.', thresholds: [0.25, 1] }, 'treadle_turn_overhead_seconds'),
       series({ title: 'Redelivered', description: 'Turns begun again because a worker died, stood still or was stopped.', unit: 'ops', queries: [[rate('treadle_turns_redelivered_total'), 'redelivered']] }),
       series({ title: 'Fenced', description: 'Writes refused because a newer claim exists. A few go with deaths of workers; many mean leases too short for the machines.', unit: 'ops', queries: [[rate('treadle_commits_fenced_total'), 'fenced']] }),
@@ -28,14 +30,15 @@ export const fleetDashboard = () => dashboard({
     { title: 'Queues', panels: [
       latency({ title: 'Wait in the queue', description: 'From when a job may run to its claim.', thresholds: [5, 60] }, 'treadle_queue_wait_seconds'),
       series({ title: 'Jobs by state', description: 'Jobs that wait for a worker, that workers have in hand (active), and runs that wait for a time, such as a provider\'s (delayed).', unit: 'short', queries: [[fleet('treadle_queue_depth', { by: ['queue', 'state'] }), '{{queue}} {{state}}']] }),
-      series({ title: 'Longest wait', description: 'Of the jobs that wait now.', unit: 's', thresholds: [30, 300], queries: [[fleet('treadle_queue_oldest_wait_seconds', { by: ['queue'] }), '{{queue}}']] }),
-      series({ title: 'Time to drain', description: 'At the pace of the last minute, if nothing came. No line: nothing is taken at all.', unit: 's', thresholds: [300, 1800], queries: [[fleet('treadle_queue_drain_seconds', { by: ['queue'] }), '{{queue}}']] }),
+      latency({ title: 'Put off', description: 'For how long turns were put off, each time: between two tries, for the rates or the quota of a provider, for one of a model\'s slots, for a breaker. They wait in no slot, and not for people.' }, 'treadle_turn_delay_seconds'),
+      series({ title: 'Longest wait', description: 'How long the job has waited that waits longest now.', unit: 's', width: 12, thresholds: [30, 300], queries: [[fleet('treadle_queue_oldest_wait_seconds', { by: ['queue'] }), '{{queue}}']] }),
+      series({ title: 'Time to drain', description: 'At the pace of the last minute, if nothing came. No line: nothing is taken at all.', unit: 's', width: 12, thresholds: [300, 1800], queries: [[fleet('treadle_queue_drain_seconds', { by: ['queue'] }), '{{queue}}']] }),
     ] },
     { title: 'Processes', panels: [
-      series({ title: 'Saturation', description: 'Turns in flight of those taken at once, by worker. Full ones need company.', unit: 'percentunit', thresholds: [0.8, 0.95], queries: [[`${metric('treadle_turns_in_flight')} / ${metric('treadle_turn_slots')}`, '{{instance}}']] }),
-      series({ title: 'Event loop lag', description: '99th percentile of 5 s. A process that lags renews leases late.', unit: 's', thresholds: [0.1, 0.5], queries: [[metric('treadle_event_loop_lag_seconds'), '{{instance}}']] }),
-      latency({ title: 'Round trip to Redis', description: 'Of a PING from every process.', thresholds: [0.01, 0.1] }, 'treadle_redis_round_trip_seconds'),
-      series({ title: 'Event streams', description: 'Clients that follow runs live.', unit: 'short', queries: [[`sum(${metric('treadle_sse_clients')})`, 'streams']] }),
+      series({ title: 'Saturation', description: 'Turns in flight of those taken at once, by worker. Full ones need company.', unit: 'percentunit', width: 12, thresholds: [0.8, 0.95], queries: [[`${metric('treadle_turns_in_flight')} / ${metric('treadle_turn_slots')}`, '{{instance}}']] }),
+      series({ title: 'Event loop lag', description: '99th percentile of 5 s. A process that lags renews leases late.', unit: 's', width: 12, thresholds: [0.1, 0.5], queries: [[metric('treadle_event_loop_lag_seconds'), '{{instance}}']] }),
+      latency({ title: 'Round trip to Redis', description: 'Of a PING from every process.', width: 12, thresholds: [0.01, 0.1] }, 'treadle_redis_round_trip_seconds'),
+      series({ title: 'Event streams', description: 'Clients that follow runs live.', unit: 'short', width: 12, queries: [[`sum(${metric('treadle_sse_clients')})`, 'streams']] }),
     ] },
   ],
 });

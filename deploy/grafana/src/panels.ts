@@ -34,6 +34,13 @@ export function fleet(name: string, { by = [], where = [] }: { readonly by?: rea
   return `max${grouped(by)}(${metric(name, ...where)})`;
 }
 
+/** 0 where a worker answers and nothing of the kind has happened: no series is there before the first. Without workers nothing is known. */
+export function orZero(expr: string): string {
+  return `${expr} or ${zero}`;
+}
+
+const zero = `0 * max(${metric('treadle_turn_slots')})`;
+
 function grouped(by: readonly string[]): string {
   return by.length === 0 ? ' ' : ` by (${by.join(', ')}) `;
 }
@@ -62,9 +69,11 @@ function steps([warn, bad]: readonly [number, number]): Builder<{ mode: Threshol
 }
 
 export function series({ title, description, unit, queries, width = 8, thresholds, stacked = false }: Shown): Builder<Panel> {
-  const panel = new SeriesPanel().title(title).description(description).unit(unit).datasource(datasource).span(width).height(8).min(0).lineWidth(1).fillOpacity(stacked ? 40 : 8)
-    .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.Table).placement(LegendPlacement.Bottom).showLegend(true).calcs(['lastNotNull', 'max']))
-    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending)).targets(queries.map(target));
+  // A table has no room for more than two rows: where the names are few and known they stand in one line.
+  const many = queries.some(([, legend]) => legend.includes('{{'));
+  const panel = new SeriesPanel().title(title).description(description).unit(unit).datasource(datasource).span(width).height(8).min(0).lineWidth(1).fillOpacity(stacked ? 40 : 8).noValue('nothing seen')
+    .legend(new VizLegendOptionsBuilder().displayMode(many ? LegendDisplayMode.Table : LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs(['lastNotNull', 'max']).sortBy('Max').sortDesc(true))
+    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending).hideZeros(true)).targets(queries.map(target));
   if (stacked) panel.stacking(new StackingConfigBuilder().mode(StackingMode.Normal));
   if (thresholds !== undefined) panel.thresholds(steps(thresholds)).thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed));
   return panel;
@@ -80,7 +89,7 @@ export function stat({ title, description, unit, queries, width = 4, thresholds 
 /** Which of a few states, over time. `states`: value → text and colour. */
 export function timeline({ title, description, queries, width = 12 }: Omit<Shown, 'unit'>, states: Readonly<Record<string, readonly [text: string, color: string]>>): Builder<Panel> {
   const mapping: ValueMapping = { type: MappingType.ValueToText, options: Object.fromEntries(Object.entries(states).map(([value, [text, color]], index) => [value, { text, color, index }])) };
-  return new TimelinePanel().title(title).description(description).datasource(datasource).span(width).height(8).mappings([mapping]).mergeValues(true).targets(queries.map(target));
+  return new TimelinePanel().title(title).description(description).datasource(datasource).span(width).height(8).mappings([mapping]).noValue('nothing seen').mergeValues(true).targets(queries.map(target));
 }
 
 /** The labels of what is there now. */
@@ -91,7 +100,8 @@ export function table({ title, description, queries, width = 8 }: Omit<Shown, 'u
 }
 
 /** p50, p95, p99 of one histogram. */
-export function latency(shown: Omit<Shown, 'queries' | 'unit'>, name: string, options: { readonly by?: readonly string[]; readonly where?: readonly string[] } = {}): Builder<Panel> {
+export function latency(shown: Omit<Shown, 'queries' | 'unit'>, name: string, options: { readonly by?: readonly string[]; readonly where?: readonly string[]; readonly quantiles?: readonly number[] } = {}): Builder<Panel> {
+  const { quantiles = [0.5, 0.95, 0.99] } = options;
   const legend = (options.by ?? []).map((label) => `{{${label}}} `).join('');
-  return series({ ...shown, unit: 's', queries: [0.5, 0.95, 0.99].map((q): Query => [quantile(q, name, options), `${legend}p${q * 100}`]) });
+  return series({ ...shown, unit: 's', queries: quantiles.map((q): Query => [quantile(q, name, options), `${legend}p${q * 100}`]) });
 }

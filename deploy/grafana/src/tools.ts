@@ -1,6 +1,6 @@
 /** What tools do, how long they take, and which calls nobody knows the outcome of. */
 import { dashboard } from './dashboard.ts';
-import { fleet, latency, rate, series, stat } from './panels.ts';
+import { fleet, latency, orZero, rate, series, stat } from './panels.ts';
 
 const tool = ['tool=~"$tool"'];
 const run = [...tool, 'outcome!="deduplicated"'];
@@ -9,9 +9,9 @@ export const toolsDashboard = () => dashboard({
   uid: 'tools', title: 'Tools', description: 'Calls of tools by outcome, their duration, reuse and doubt.', variables: [['tool', 'treadle_tool_calls_total']],
   rows: [
     { title: 'Now', panels: [
-      stat({ title: 'Calls', description: 'Of all tools.', unit: 'ops', queries: [[rate('treadle_tool_calls_total', { where: run }), '']] }),
-      stat({ title: 'Errors', description: 'Share of calls that came to an error.', unit: 'percentunit', thresholds: [0.1, 0.3], queries: [[`${rate('treadle_tool_calls_total', { where: [...tool, 'outcome="error"'] })} / ${rate('treadle_tool_calls_total', { where: run })}`, '']] }),
-      stat({ title: 'In doubt', description: 'Calls for which runs wait until a person says whether they happened.', unit: 'short', thresholds: [1, 5], queries: [[fleet('treadle_tool_calls_in_doubt'), '']] }),
+      stat({ title: 'Calls', description: 'Of all tools.', unit: 'ops', width: 8, queries: [[orZero(rate('treadle_tool_calls_total', { where: run })), '']] }),
+      stat({ title: 'Errors', description: 'Share of calls that came to an error.', unit: 'percentunit', width: 8, thresholds: [0.1, 0.3], queries: [[orZero(`${rate('treadle_tool_calls_total', { where: [...tool, 'outcome="error"'] })} / (${rate('treadle_tool_calls_total', { where: run })} > 0)`), '']] }),
+      stat({ title: 'In doubt', description: 'Calls for which runs wait until a person says whether they happened.', unit: 'short', width: 8, thresholds: [1, 5], queries: [[fleet('treadle_tool_calls_in_doubt'), '']] }),
     ] },
     { title: 'Calls', panels: [
       series({ title: 'By outcome', description: 'Unknown: a crash, a time-out or an abort hid whether it happened.', unit: 'ops', stacked: true, queries: [[rate('treadle_tool_calls_total', { by: ['outcome'], where: tool }), '{{outcome}}']] }),

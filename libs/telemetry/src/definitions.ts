@@ -21,15 +21,22 @@ export interface MetricDefinition {
 
 /** Seconds, doubling: agents' turns are long. */
 export const longBuckets = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36] as const;
+/** What a model has answered is never there sooner; by model and by agent every bucket is many series. */
+export const replyBuckets = longBuckets.slice(2);
 /** Seconds, for what should take milliseconds. */
 export const shortBuckets = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 4.096] as const;
+/** Seconds, doubling, to nine hours: runs wait for providers and for people. */
+export const hourBuckets = [0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768] as const;
 
 export const metricDefinitions = {
   runsCreated: { type: 'counter', name: 'treadle_runs_created_total', help: 'Runs accepted.', labels: ['agent'] },
   runsEnded: { type: 'counter', name: 'treadle_runs_ended_total', help: 'Runs ended, by why.', labels: ['agent', 'status', 'stop_reason'], role: 'worker' },
+  runLifetime: { type: 'histogram', name: 'treadle_run_lifetime_seconds', help: 'From the acceptance of a run to its end, whatever it waited for.', labels: ['status'], buckets: hourBuckets, role: 'worker' },
   runsActive: { type: 'gauge', name: 'treadle_runs_active', help: 'Runs that have not ended: queued, running, paused.', labels: ['status'], role: 'worker', fleet: true },
   turns: { type: 'counter', name: 'treadle_turns_total', help: 'Deliveries of turns: ended, fenced (somebody else has the run), failed (lease lost, store unclear, a fault); not those that a drain hands back.', labels: ['agent', 'outcome'], role: 'worker' },
-  turnDuration: { type: 'histogram', name: 'treadle_turn_duration_seconds', help: 'From the start of a turn to its end.', labels: ['agent'], buckets: longBuckets, role: 'worker' },
+  turnDuration: { type: 'histogram', name: 'treadle_turn_duration_seconds', help: 'From the start of a turn to its end; of turns whose request failed there is another.', labels: ['agent'], buckets: replyBuckets, role: 'worker' },
+  turnFailure: { type: 'histogram', name: 'treadle_turn_failure_seconds', help: 'From the start of a turn to its end, of turns that ended with a request to a model that failed.', labels: [], buckets: longBuckets, role: 'worker' },
+  turnDelay: { type: 'histogram', name: 'treadle_turn_delay_seconds', help: 'For how long turns were put off, each time: between two tries, for the rates or the quota of a provider, for one of a model\'s slots, for a breaker. Not the waits for people.', labels: [], buckets: hourBuckets, role: 'worker' },
   turnOverhead: { type: 'histogram', name: 'treadle_turn_overhead_seconds', help: 'A turn without its model and tools.', labels: [], buckets: shortBuckets, role: 'worker' },
   queueWait: { type: 'histogram', name: 'treadle_queue_wait_seconds', help: 'From when a job may run to its claim.', labels: [], buckets: longBuckets, role: 'worker' },
   queueDepth: { type: 'gauge', name: 'treadle_queue_depth', help: 'A shard\'s jobs that wait and that workers have in hand, and its runs that wait for a time: waiting, active, delayed.', labels: ['queue', 'state'], role: 'worker', fleet: true },
@@ -38,9 +45,10 @@ export const metricDefinitions = {
   turnsInFlight: { type: 'gauge', name: 'treadle_turns_in_flight', help: 'Jobs in this worker\'s hands.', labels: [], role: 'worker' },
   turnSlots: { type: 'gauge', name: 'treadle_turn_slots', help: 'Jobs that this worker takes at most (WORKER_CONCURRENCY).', labels: [], role: 'worker' },
   modelRequests: { type: 'counter', name: 'treadle_model_requests_total', help: 'Requests to models: replied, failed, skipped, aborted.', labels: ['chain', 'model', 'outcome', 'error_type'], role: 'worker' },
-  modelDuration: { type: 'histogram', name: 'treadle_model_duration_seconds', help: 'From a request to the end of its reply.', labels: ['model'], buckets: longBuckets, role: 'worker' },
-  modelFirstToken: { type: 'histogram', name: 'treadle_model_first_token_seconds', help: 'From a request to its first text.', labels: ['model'], buckets: longBuckets, role: 'worker' },
-  modelTokens: { type: 'counter', name: 'treadle_model_tokens_total', help: 'Tokens: input, output, cached, wasted.', labels: ['model', 'direction'], role: 'worker' },
+  modelDuration: { type: 'histogram', name: 'treadle_model_duration_seconds', help: 'From a request to the end of its reply; of requests without one there is another.', labels: ['model'], buckets: replyBuckets, role: 'worker' },
+  modelFailure: { type: 'histogram', name: 'treadle_model_failure_seconds', help: 'From a request to its end without a reply: failed, timed out or aborted.', labels: [], buckets: longBuckets, role: 'worker' },
+  modelFirstToken: { type: 'histogram', name: 'treadle_model_first_token_seconds', help: 'From a request to its first text.', labels: ['model'], buckets: replyBuckets, role: 'worker' },
+  modelTokens: { type: 'counter', name: 'treadle_model_tokens_total', help: 'Tokens: input, output, cached (a part of the input), wasted (of replies that could not be used; in none of the others).', labels: ['model', 'direction'], role: 'worker' },
   modelCost: { type: 'counter', name: 'treadle_model_cost_usd_total', help: 'Cost of the tokens, in US dollars.', labels: ['model'], role: 'worker' },
   modelFallbacks: { type: 'counter', name: 'treadle_model_fallbacks_total', help: 'Hops to another model of the chain.', labels: ['chain', 'from_model', 'to_model', 'error_type'], role: 'worker' },
   modelInFlight: { type: 'gauge', name: 'treadle_model_in_flight', help: 'Requests that this process has at a model, or leave to send; once a second.', labels: ['model'], role: 'worker' },
@@ -51,7 +59,7 @@ export const metricDefinitions = {
   canaryDecisions: { type: 'counter', name: 'treadle_canary_decisions_total', help: 'Decisions about models on trial: promote, rollback, pause, set. A rollback is worth an alert.', labels: ['chain', 'decision'] },
   breakerState: { type: 'gauge', name: 'treadle_breaker_state', help: 'Circuit breakers: 0 closed, 1 half-open, 2 open.', labels: ['breaker', 'error_type'], role: 'worker', fleet: true },
   breakerTransitions: { type: 'counter', name: 'treadle_breaker_transitions_total', help: 'Circuit breakers that became closed, half_open or open.', labels: ['breaker', 'error_type', 'to'], role: 'worker' },
-  recoveries: { type: 'counter', name: 'treadle_recoveries_total', help: 'Failures that became continuations.', labels: ['site', 'action'], role: 'worker' },
+  recoveries: { type: 'counter', name: 'treadle_recoveries_total', help: 'Failures that became continuations; site `none` where the same model is asked again.', labels: ['site', 'action'], role: 'worker' },
   validationErrors: { type: 'counter', name: 'treadle_validation_errors_total', help: 'Answers sent back to the model.', labels: ['validator', 'error_type'], role: 'worker' },
   contextTruncated: { type: 'counter', name: 'treadle_context_truncated_total', help: 'Requests of which a provider cut off a part.', labels: ['model'], role: 'worker' },
   toolCalls: { type: 'counter', name: 'treadle_tool_calls_total', help: 'Tool calls: ok, error, unknown, denied, cancelled, deduplicated.', labels: ['tool', 'outcome'], role: 'worker' },
@@ -61,7 +69,7 @@ export const metricDefinitions = {
   commitsFenced: { type: 'counter', name: 'treadle_commits_fenced_total', help: 'Writes refused because a newer claim exists.', labels: [], role: 'worker' },
   turnsRedelivered: { type: 'counter', name: 'treadle_turns_redelivered_total', help: 'Turns begun again after a delivery that did not finish.', labels: [], role: 'worker' },
   eventAppend: { type: 'histogram', name: 'treadle_event_append_seconds', help: 'From sending events to their durable acceptance.', labels: [], buckets: shortBuckets, role: 'worker' },
-  archiveLag: { type: 'gauge', name: 'treadle_archive_lag_seconds', help: 'Age of the oldest event that is not in the archive.', labels: [], role: 'worker', fleet: true },
+  archiveLag: { type: 'gauge', name: 'treadle_archive_lag_seconds', help: 'Age of the oldest event that is not in the archive, of the 300 runs of each shard whose turn it is next; 0 where none waits.', labels: [], role: 'worker', fleet: true },
   archiveBacklog: { type: 'gauge', name: 'treadle_archive_backlog_events', help: 'Events that are not in the archive.', labels: [], role: 'worker', fleet: true },
   archiveSegments: { type: 'counter', name: 'treadle_archive_segments_total', help: 'Segments written (ok), made of others (merged), or not written (failed).', labels: ['outcome'], role: 'worker' },
   replayAudits: { type: 'counter', name: 'treadle_replay_audits_total', help: 'Archived logs of ended runs that were folded again: identical, different, failed.', labels: ['result'], role: 'worker' },

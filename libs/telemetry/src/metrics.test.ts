@@ -1,11 +1,11 @@
 import { eventTypes, initialState, noUsage, type EventBody, type RunEvent, type RunState } from '@treadle/core';
 import { describe, expect, test } from 'vitest';
 import { longBuckets, metricDefinitions } from './definitions.ts';
-import { createMetrics, watchEventLoop } from './metrics.ts';
+import { createMetrics, watchEventLoop, type Metrics } from './metrics.ts';
 import { startAtZero } from './start-at-zero.ts';
 import { observeEvent, observeWrite, type EventContext } from './observe-event.ts';
 
-const context: EventContext = { agent: 'assistant', chain: 'default', model: 'small', models: ['small', 'big'], tools: ['files/read'], recorded: ['files/read', 'made_up'] };
+const context: EventContext = { agent: 'assistant', chain: 'default', model: 'small', models: ['small', 'big'], tools: ['files/read'], recorded: ['files/read', 'made_up'], created_at: -90, failed: false };
 
 function event(body: EventBody): RunEvent {
   return { ...body, seq: 1, ts: 0, run_id: 'run_1', turn_number: 1, epoch: 1 };
@@ -14,6 +14,10 @@ function event(body: EventBody): RunEvent {
 async function counted(...bodies: EventBody[]): Promise<string[]> {
   const metrics = createMetrics();
   for (const body of bodies) observeEvent(metrics, event(body), context);
+  return linesOf(metrics);
+}
+
+async function linesOf(metrics: Metrics): Promise<string[]> {
   const lines = (await metrics.registry.metrics()).split('\n');
   return lines.filter((line) => !line.startsWith('#') && line !== '' && !line.includes('_bucket') && !line.includes('_sum') && !/ 0$/.test(line));
 }
@@ -24,7 +28,7 @@ describe('observing events', () => {
       { type: 'turn_start', attempt: 1, worker: 'w' }, { type: 'turn_start', attempt: 2, worker: 'w' },
       { type: 'turn_end', duration: 2, usage: noUsage }, { type: 'run_end', status: 'completed', stop_reason: 'answered' },
     )).toEqual([
-      'treadle_runs_ended_total{agent="assistant",status="completed",stop_reason="answered"} 1', 'treadle_turns_total{agent="assistant",outcome="ended"} 1',
+      'treadle_runs_ended_total{agent="assistant",status="completed",stop_reason="answered"} 1', 'treadle_run_lifetime_seconds_count{status="completed"} 1', 'treadle_turns_total{agent="assistant",outcome="ended"} 1',
       'treadle_turn_duration_seconds_count{agent="assistant"} 1',
       'treadle_tool_calls_total{tool="files/read",outcome="deduplicated"} 1', 'treadle_tool_calls_total{tool="other",outcome="deduplicated"} 1',
       'treadle_tool_deduplicated_total{tool="files/read"} 1', 'treadle_tool_deduplicated_total{tool="other"} 1', 'treadle_turns_redelivered_total 1',
@@ -44,6 +48,27 @@ describe('observing events', () => {
     expect(await metrics.registry.metrics()).toContain('treadle_turns_redelivered_total 0');
     observeWrite(metrics, { events: [start], before: state, after: state });
     expect(await metrics.registry.metrics()).toMatch(/treadle_turns_redelivered_total 1\n[^]*treadle_tool_deduplicated_total\{tool="other"\} 1|treadle_tool_deduplicated_total\{tool="other"\} 1[^]*treadle_turns_redelivered_total 1/);
+  });
+
+  test('a run lasts from its acceptance to its end', async () => {
+    const metrics = createMetrics();
+    observeEvent(metrics, { ...event({ type: 'run_end', status: 'expired', stop_reason: 'max_turns' }), ts: 5000 }, { ...context, created_at: 1400.5 });
+    expect(await metrics.registry.metrics()).toContain('treadle_run_lifetime_seconds_sum{status="expired"} 3599.5');
+  });
+
+  test('a turn that ends with a failed request is timed apart from those that came to something', async () => {
+    const metrics = createMetrics();
+    const error = event({ type: 'error', error_type: 'timeout', action: 'backoff', site: null, model: 'small', detail: 'x', retry_in: 2, consecutive_errors: 1 });
+    const end = event({ type: 'turn_end', duration: 180, usage: noUsage });
+    observeWrite(metrics, { events: [error, end], before: initialState, after: { ...initialState, agent: 'assistant' } });
+    observeWrite(metrics, { events: [end], before: initialState, after: { ...initialState, agent: 'assistant' } });
+    expect((await linesOf(metrics)).filter((line) => line.startsWith('treadle_turn'))).toEqual(['treadle_turns_total{agent="assistant",outcome="ended"} 2', 'treadle_turn_duration_seconds_count{agent="assistant"} 1', 'treadle_turn_failure_seconds_count 1']);
+  });
+
+  test('counts a plain retry as a recovery, and an end by a failure as none', async () => {
+    const error = { type: 'error', error_type: 'server_error', model: 'small', detail: 'x', consecutive_errors: 1, site: null } as const;
+    expect((await counted({ ...error, action: 'backoff', retry_in: 2 }, { ...error, action: 'backoff', retry_in: 4 }, { ...error, action: 'park', retry_in: 3600 }, { ...error, action: 'fail', retry_in: null })).filter((line) => line.includes('recoveries')))
+      .toEqual(['treadle_recoveries_total{site="none",action="backoff"} 2', 'treadle_recoveries_total{site="none",action="park"} 1']);
   });
 
   test('summaries cost what they cost', async () => {
@@ -100,7 +125,7 @@ describe('observing events', () => {
 
   test('has an answer for every type of event', () => {
     const metrics = createMetrics();
-    const odd = { skipped: [], duration: 0, attempt: 1, usage: undefined, site: null } as unknown as RunEvent;
+    const odd = { ts: 0, skipped: [], duration: 0, attempt: 1, usage: undefined, site: null } as unknown as RunEvent;
     for (const type of eventTypes) expect(() => observeEvent(metrics, { ...odd, type } as RunEvent, context), type).not.toThrow();
     expect(() => observeEvent(metrics, { ...odd, type: 'never_heard_of' } as unknown as RunEvent, context)).toThrow(/INVARIANT_BROKEN/);
   });

@@ -17,6 +17,10 @@ export interface EventContext {
   readonly tools: readonly string[];
   /** Tools of the turn's calls that an earlier delivery has recorded; null where the turn goes on after a pause or a wait, and none was lost. */
   readonly recorded: readonly string[] | null;
+  /** When the run was accepted, seconds. */
+  readonly created_at: number;
+  /** A request failed in the same write: a turn that ends with it is a failed one. */
+  readonly failed: boolean;
 }
 
 export interface Write { readonly events: readonly RunEvent[]; readonly before: RunState; readonly after: RunState }
@@ -27,6 +31,7 @@ export function observeWrite(metrics: Metrics, { events, before, after }: Write)
   const context: EventContext = {
     agent: after.agent, chain: after.spec?.chain.name ?? '', model: after.model, models: (after.spec?.chain.models ?? []).map((model) => model.name),
     tools: (after.tools ?? []).map((tool) => tool.name), recorded: resumed ? null : before.calls.filter((call) => call.settled).map((call) => call.tool_name),
+    created_at: after.created_at, failed: events.some((event) => event.type === 'error'),
   };
   for (const event of events) observeEvent(metrics, event, context);
 }
@@ -48,8 +53,10 @@ export function observeEvent(metrics: Metrics, event: RunEvent, context: EventCo
     case 'error': return observeError(metrics, event, context);
     case 'turn_end':
       metrics.turns.inc({ agent, outcome: 'ended' });
-      return metrics.turnDuration.observe({ agent }, event.duration);
-    case 'run_end': return metrics.runsEnded.inc({ agent, status: event.status, stop_reason: event.stop_reason });
+      return context.failed ? metrics.turnFailure.observe(event.duration) : metrics.turnDuration.observe({ agent }, event.duration);
+    case 'run_end':
+      metrics.runLifetime.observe({ status: event.status }, Math.max(0, event.ts - context.created_at));
+      return metrics.runsEnded.inc({ agent, status: event.status, stop_reason: event.stop_reason });
     // Nothing is counted by these: their effects are, by other events.
     case 'user_message': case 'state_change': case 'assistant_thinking': case 'tools_changed': case 'steer':
     case 'final_response': case 'history_repaired': case 'run_updated': case 'image_removed': case 'session_history': case 'outcome_resolved':
@@ -101,7 +108,7 @@ function observeError(metrics: Metrics, event: EventOf<'error'>, { chain }: Even
   const { error_type, model, site, action, from_model, to_model } = event;
   // What was aborted was counted when it was.
   if (error_type !== 'aborted') metrics.modelRequests.inc({ chain, model, outcome: 'failed', error_type });
-  if (site !== null) metrics.recoveries.inc({ site, action });
+  if (action !== 'fail') metrics.recoveries.inc({ site: site ?? 'none', action });
   if (from_model !== undefined && to_model !== undefined) metrics.modelFallbacks.inc({ chain, from_model, to_model, error_type });
   if (event.usage !== undefined) observeUsage(metrics, asWaste(event.usage), model);
 }

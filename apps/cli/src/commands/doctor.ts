@@ -5,12 +5,13 @@ import { parseArgs } from 'node:util';
 import { agentSpecOf, configWarnings, mcpServers, modelConnections } from '@treadle/config';
 import { openArchive } from '@treadle/event-archive';
 import { createModelGateway, type ModelGatewayOptions, type Served } from '@treadle/models';
-import { connectRedis, describeRedis, inspectRedis, whenReady } from '@treadle/run-store';
+import { connectRedis, describeRedis, inspectRedis, whenReady, type RedisClient } from '@treadle/run-store';
 import { createToolRunner } from '@treadle/tools';
 import { toolSources } from '@treadle/worker';
 import { findRedisServer } from '../redis-server.ts';
 import { exitCodes, loadSetup, type Setup } from '../setup.ts';
 import { nearestFolder } from '../stack/data-folder.ts';
+import { archiveMend, paceSays, redisSays, type Pace } from './doctor-mends.ts';
 
 export const doctorUsage = 'treadle doctor [--config FILE] [--json]';
 
@@ -48,12 +49,24 @@ async function checkRedis({ settings }: Setup): Promise<Finding[]> {
     })]);
     const found = await inspectRedis(redis);
     const problems = found.problems.map((each): Finding => ({ check: 'Redis', state: each.severity, detail: each.problem, mend: each.mend }));
-    return [{ check: 'Redis', state: 'ok', detail: `${describeRedis(found)}; version ${found.version}, appendonly ${found.appendonly ?? '?'}, appendfsync ${found.appendfsync ?? '?'}, ${found.maxmemory_policy ?? '?'}` }, ...problems];
+    return [{ check: 'Redis', state: 'ok', detail: `${describeRedis(found)}; version ${found.version}, appendonly ${found.appendonly ?? '?'}, appendfsync ${found.appendfsync ?? '?'}, ${found.maxmemory_policy ?? '?'}` }, ...problems, ...paceSays(await paceOf(redis)).map((said): Finding => ({ check: 'Redis', state: 'warning', ...said }))];
   } catch (error) {
-    return [{ check: 'Redis', state: 'error', detail: `does not answer: ${messageOf(error)}`, mend: 'start it, or correct REDIS_URL' }];
+    return [{ check: 'Redis', state: 'error', ...redisSays(messageOf(error)) }];
   } finally {
     redis.disconnect();
   }
+}
+
+/** The best of a few answers: what is busy now and then is not far away. */
+async function paceOf(redis: RedisClient): Promise<Pace> {
+  const asked: Pace[] = [];
+  for (let asking = 0; asking < 10; asking++) {
+    const [sentMs, startMs] = [Date.now(), performance.now()];
+    const [seconds, micros] = (await redis.time()).map(Number);
+    const roundTripMs = performance.now() - startMs;
+    asked.push({ roundTripMs, aheadMs: seconds! * 1000 + micros! / 1000 - (sentMs + roundTripMs / 2) });
+  }
+  return asked.reduce((best, each) => each.roundTripMs < best.roundTripMs ? each : best);
 }
 
 /** A Cluster's client says that it failed, and beside it why. */
@@ -75,7 +88,7 @@ async function checkArchive({ settings }: Setup): Promise<Finding[]> {
     await (tried === null ? archive : place(tried).archive).check();
     return [{ check: 'archive', state: 'ok', detail: `${description}: write, conditional write, read` }];
   } catch (error) {
-    return [{ check: 'archive', state: 'error', detail: `${description}: ${messageOf(error)}`, mend: 'check bucket, endpoint and keys, or the folder\'s rights' }];
+    return [{ check: 'archive', state: 'error', detail: `${description}: ${messageOf(error)}`, mend: archiveMend(messageOf(error), settings.s3Bucket) }];
   } finally {
     if (tried !== null) await rm(tried, { recursive: true, force: true });
   }

@@ -76,6 +76,13 @@ describe('runs', () => {
     expect(printed).toBe('');
   });
 
+  test('show says which call nobody knows the outcome of, and how to say it', async () => {
+    const run = { id: 'run_1', agent: 'clerk', status: 'paused', stop_reason: null, error: null, answer: null, ended_at: null, tool_calls: 1, usage: { input_tokens: 0, output_tokens: 0 }, turn_number: 1, pending: [{ kind: 'outcome', tool_use_id: 't1.0', tool_name: 'bank/pay', tool_input: { eur: 5 } }] };
+    answer = { status: 200, body: { ...run, run, tool_use_id: null, truncated: false, children: [] } };
+    expect(await runsCommand(['show', 'run_1'])).toBe(0);
+    expect(printed).toContain('may or may not have happened: bank/pay {"eur":5}\n  treadle runs resolve run_1 t1.0 happened (or did_not_happen)\n');
+  });
+
   test('show says which call of a sub-agent waits for a word, and of which run', async () => {
     const run = { id: 'run_1', agent: 'lead', status: 'paused', stop_reason: null, error: null, answer: null, ended_at: null, tool_calls: 1, usage: { input_tokens: 0, output_tokens: 0 }, turn_number: 1, pending: [{ kind: 'child_run', tool_use_id: 's1', tool_name: 'spawn_agent', tool_input: {} }] };
     const child = { ...run, id: 'run_2', agent: 'helper', pending: [{ kind: 'approval', tool_use_id: 'c1', tool_name: 'ops/deploy', tool_input: { to: 'x' } }] };

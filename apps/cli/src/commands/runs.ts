@@ -116,8 +116,11 @@ function argumentsOf(text: string): Readonly<Record<string, unknown>> {
 /** A line for each call that needs a person's word. */
 function waitsFor({ id, pending }: Run): string[] {
   const calls = Array.isArray(pending) ? pending as readonly { kind: string; tool_use_id: string; tool_name: string; tool_input: unknown }[] : [];
-  return calls.filter(({ kind }) => kind === 'approval')
-    .map(({ tool_use_id, tool_name, tool_input }) => `waits for approval: ${tool_name} ${JSON.stringify(tool_input)}\n  treadle runs approve ${id} ${tool_use_id} (or deny)`);
+  return calls.flatMap(({ kind, tool_use_id, tool_name, tool_input }) => {
+    const call = `${tool_name} ${JSON.stringify(tool_input)}`;
+    if (kind === 'approval') return [`waits for approval: ${call}\n  treadle runs approve ${id} ${tool_use_id} (or deny)`];
+    return kind === 'outcome' ? [`may or may not have happened: ${call}\n  treadle runs resolve ${id} ${tool_use_id} happened (or did_not_happen)`] : [];
+  });
 }
 
 /** A line for each descendant, indented by its depth, and what of its calls needs a person's word. */
