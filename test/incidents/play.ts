@@ -26,3 +26,5 @@ incident.begin(system);
 process.stdout.write('Something has happened: runs are slow. docs/runbook.md says where to look.\n');
 await stopped;
 await Promise.all([prometheus.stop(), system.stop()]);
+// Handles that do not close keep node busy for ever in its own clearing up.
+process.exit();
