@@ -42,6 +42,15 @@ test('it counts for no more than those who wait: one, here, and none when that o
   expect(place.leave('timeout')).toBe(1);
 });
 
+test('those who wait now count, however many were sent away before and have not come again', () => {
+  const { allowances, pass } = world();
+  const places = Array.from({ length: 4 }, () => allowances.enter('a'));
+  for (let n = 0; n < 20; n++) allowances.crowdedMs('a', `gone_${n}`);
+  pass(60_000);
+  for (let n = 0; n < 4; n++) allowances.crowdedMs('a', `run_${n}`);
+  expect(places[0]!.leave('timeout')).toBe(2);
+});
+
 test('a place is left once', () => {
   const { allowances } = world();
   const place = allowances.enter('a');

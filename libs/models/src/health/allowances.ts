@@ -2,7 +2,7 @@
  * Which calls of this process are in flight, by model, and whether one more may be. A model that has never answered, or that hangs, has some
  * of the slots; the others are for those that answer (docs/adr/0021).
  *
- * Owns: the places of calls in flight, and who waits for one. There is a lane for each model that was asked.
+ * Owns: a lane for each model that was asked: its calls in flight, its allowance, and which runs wait for a place.
  *
  * L1  Nothing here waits: who finds no room is told when to come again.
  * L2  A call that could not be asked about before (a hop, a summary) has a place whether there is room or not: its turn has begun.
@@ -13,7 +13,7 @@ import { allowanceAfter, comesAgainMs, firstAllowance, standsFor, type Allowance
 
 /** Of one call in flight. */
 export interface Place {
-  /** The call is over; `null`: nothing is known of it. How often the breakers are to count that. */
+  /** The call is over; `null`: nothing is known of it. Returns how many outcomes the breakers are to count it as. */
   leave(came: 'ok' | ErrorType | null): number;
 }
 
@@ -26,7 +26,7 @@ interface Lane {
   quietSinceMs: number;
   /** When the last of those who were sent away comes again. */
   lastMs: number;
-  /** By run: when it comes again. Never more than slots: more of them say nothing new. */
+  /** By run: when it comes again, the newest last. Never more than slots, since more of them say nothing new. */
   readonly waiting: Map<string, number>;
   /** Time-outs since the last reply while others waited, with those that they stand for. */
   missed: number;
@@ -34,7 +34,7 @@ interface Lane {
 
 export interface AllowancesDeps extends AllowanceOptions {
   readonly nowMs: () => number;
-  /** In a row, with nobody served between, as many time-outs are told to the breakers at once, however long they took. */
+  /** Outcomes that open a breaker: so many time-outs with no reply between them are told at once, however far apart they were. */
   readonly volume: number;
 }
 
@@ -53,7 +53,7 @@ export class Allowances {
     const now = this.#deps.nowMs();
     const ms = comesAgainMs({ quiet_ms: now - lane.quietSinceMs, last_ms: lane.lastMs - now });
     lane.lastMs = now + ms;
-    if (lane.waiting.has(run_id) || lane.waiting.size < this.#deps.slots) lane.waiting.set(run_id, now + ms);
+    this.#waits(lane, run_id, now + ms);
     return ms;
   }
 
@@ -119,6 +119,14 @@ export class Allowances {
     const count = standsFor(among, { waiting, slots });
     lane.missed += count;
     return lane.missed >= volume ? Math.max(count, volume) : count;
+  }
+
+  /** The oldest makes room for the newest: it may have gone elsewhere long ago. */
+  #waits({ waiting }: Lane, run_id: string, againMs: number): void {
+    waiting.delete(run_id);
+    waiting.set(run_id, againMs);
+    const [oldest] = waiting.keys();
+    if (waiting.size > this.#deps.slots && oldest !== undefined) waiting.delete(oldest);
   }
 
   /** A run that has gone elsewhere, or was cancelled, does not come again. */
