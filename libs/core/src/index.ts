@@ -36,6 +36,7 @@ export {
   isEnded, mayMove, pauseReasons, runStatuses, statusOfStopReason, stopReasons, type EndStatus, type PauseReason, type RunStatus, type StopReason,
 } from './stop-reason.ts';
 export { ownUsage } from './own-usage.ts';
+export { plainName } from './plain-name.ts';
 export { planGroups } from './plan-groups.ts';
 export { idempotencyKey, ledgerVerdict, oversizedInput, toolUses, type LedgerEntry } from './tool-call.ts';
 export {

@@ -4,6 +4,7 @@
  */
 import type { EffectClass, ParallelClass, ToolDefinition } from './agent-spec.ts';
 import type { EventBody } from './events.ts';
+import { plainName } from './plain-name.ts';
 import type { RunState } from './state.ts';
 import type { ReplyCall } from './turn-input.ts';
 import { utf8Length, wellFormed } from './well-formed.ts';
@@ -48,7 +49,7 @@ function usedIds(state: RunState): Set<string> {
 
 function missingTool(name: string, { tools: offered, tool_news }: RunState): string {
   const tools = offered ?? [];
-  const gone = tool_news?.gone.some((each) => each === name || each.replaceAll('/', '__').replaceAll(/[^A-Za-z0-9_-]/gu, '_').replace(/^(?![A-Za-z_])/, '_') === name) === true;
+  const gone = tool_news?.gone.some((each) => each === name || plainName(each) === name) === true;
   const names = tools.map((tool) => tool.wire_name).join(', ');
   const said = name.toWellFormed().slice(0, 100).toWellFormed();
   return `${gone ? `The tool "${said}" is no longer available.` : `There is no tool named "${said}".`} Available: ${names === '' ? 'none' : names}.`;

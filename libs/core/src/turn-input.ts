@@ -126,11 +126,11 @@ export interface TurnClaimed extends ModelsTold {
   readonly judgement: Judgement;
   /** Until the rates of the model that is asked next have room for it, ms; 0 = now. */
   readonly room_ms: number;
-  /** What could not be asked for tools. */
   /** What has become of the pinned tools; absent or null: nothing. */
   readonly tool_changes?: Pick<ToolsChanged, 'tools' | 'problems' | 'gone' | 'kept' | 'instructions'> | null;
   /** Of the servers of `tools`, where they have any: the hashes of their instructions. */
   readonly server_instructions?: Readonly<Record<string, string>>;
+  /** Of `tools`: servers that could not be asked, and what is left out. */
   readonly tool_problems: readonly string[];
   /** Why there is nothing to go on from: the store has lost writes, and the archive tells another history. */
   readonly lost?: string;

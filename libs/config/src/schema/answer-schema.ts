@@ -4,7 +4,7 @@ import { Ajv } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 
-const options = { strict: false, validateFormats: false, code: { regExp: Object.assign((pattern: string) => schemaPattern(pattern), { code: 'schemaPattern' }) }, logger: false as const, addUsedSchema: false };
+const options = { strict: false, validateFormats: false, code: { regExp: schemaPattern }, logger: false as const, addUsedSchema: false };
 
 /** Null where it can. The draft is chosen by `$schema`, as the judge of answers chooses it; without one it is 2020-12. */
 export function schemaProblem({ $schema, $async: _, ...schema }: Readonly<Record<string, unknown>>): string | null {

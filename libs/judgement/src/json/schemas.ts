@@ -41,7 +41,7 @@ export function createSchemas(): Schemas {
   };
 }
 
-const options = { strict: false, validateFormats: false, allErrors: true, code: { regExp: Object.assign((pattern: string) => schemaPattern(pattern), { code: 'schemaPattern' }) }, logger: false as const, addUsedSchema: false, ownProperties: true };
+const options = { strict: false, validateFormats: false, allErrors: true, code: { regExp: schemaPattern }, logger: false as const, addUsedSchema: false, ownProperties: true };
 
 /** `$async` is the compiler's own word: its validators answer with promises, to which nobody listens. */
 function compile({ $schema, $async: _, ...schema }: Readonly<Record<string, unknown>>): CompiledSchema {

@@ -49,7 +49,7 @@ const drafts = { 'draft-07': Ajv, '2019-09': Ajv2019, '2020-12': Ajv2020 };
 type Draft = keyof typeof drafts;
 
 /** `addUsedSchema: false`: two servers may use the same `$id`. `ownProperties`: what every object has is no argument of a call. */
-const options = { strict: false, validateFormats: false, allErrors: true, code: { regExp: Object.assign((pattern: string) => schemaPattern(pattern), { code: 'schemaPattern' }) }, logger: false as const, addUsedSchema: false, ownProperties: true };
+const options = { strict: false, validateFormats: false, allErrors: true, code: { regExp: schemaPattern }, logger: false as const, addUsedSchema: false, ownProperties: true };
 
 function createCompilers(inTime: InTime): (hash: string, schema: unknown) => CompiledSchema {
   const compilers = new Map<Draft, { readonly ajv: Ajv | Ajv2019 | Ajv2020; uses: number }>();

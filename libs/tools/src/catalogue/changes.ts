@@ -2,12 +2,12 @@
  * What has become of a run's tools since they were pinned. A tool that its server no longer has is gone, one that fits the agent's patterns
  * and was not there is new; one that is described otherwise now stays as it was pinned, since a person or a test has looked at that.
  *
- * What goes back and forth, as where two releases of a server answer in turns, is followed so often and no more: then a tool stays offered
- * that comes and goes, and other words of a tool or a server are not told any more.
+ * What goes back and forth (two releases of a server that answer in turns) is followed a few times only. After that a tool that comes and
+ * goes stays offered, and new descriptions or instructions are not told any more.
  */
-import type { ToolDefinition } from '@treadle/core';
+import { plainName, type ToolDefinition } from '@treadle/core';
 import type { KnownChanges, ToolCatalogue, ToolChanges } from '@treadle/engine';
-import { freeWireName, plainForm } from './wire-name.ts';
+import { freeWireName } from './wire-name.ts';
 
 export interface Compared {
   readonly pinned: readonly ToolDefinition[];
@@ -40,7 +40,9 @@ export function toolChanges({ pinned, known, heard, now }: Compared): ToolChange
   const problems = now.problems.filter((problem) => !known.problems.includes(problem));
   if (gone.length + kept.length + words.length + fresh.length + problems.length === 0) return null;
   return {
-    tools: [...pinned.filter(({ name }) => !gone.includes(name)), ...fresh], gone, kept, problems, ...(words.length === 0 ? {} : { instructions: Object.fromEntries(words) }) };
+    tools: [...pinned.filter(({ name }) => !gone.includes(name)), ...fresh], gone, kept, problems,
+    ...(words.length === 0 ? {} : { instructions: Object.fromEntries(words) }),
+  };
 }
 
 /** A server may be named as what every object has. */
@@ -53,7 +55,7 @@ function freshTools(pinned: readonly ToolDefinition[], { gone }: KnownChanges, o
   const before = new Set(pinned.map(({ name }) => name));
   const wires = pinned.map(({ wire_name }) => wire_name);
   return offered.filter(({ name }) => !before.has(name)).map((tool) => {
-    const taken = new Set([...wires, ...gone.filter((name) => name !== tool.name).map(plainForm)]);
+    const taken = new Set([...wires, ...gone.filter((name) => name !== tool.name).map(plainName)]);
     const wire_name = freeWireName(tool.name, tool.wire_name, taken);
     wires.push(wire_name);
     return wire_name === tool.wire_name ? tool : { ...tool, wire_name };
