@@ -30,7 +30,7 @@ export const fleetDashboard = () => dashboard({
     { title: 'Queues', panels: [
       latency({ title: 'Wait in the queue', description: 'From when a job may run to its claim.', thresholds: [5, 60] }, 'treadle_queue_wait_seconds'),
       series({ title: 'Jobs by state', description: 'Jobs that wait for a worker, that workers have in hand (active), and runs that wait for a time, such as a provider\'s (delayed).', unit: 'short', queries: [[fleet('treadle_queue_depth', { by: ['queue', 'state'] }), '{{queue}} {{state}}']] }),
-      latency({ title: 'Put off', description: 'For how long turns were put off, each time: between two tries, for the rates or the quota of a provider, for one of a model\'s slots, for a breaker. They wait in no slot, and not for people.' }, 'treadle_turn_delay_seconds'),
+      latency({ title: 'Put off', description: 'How long turns were put off, each time: before another try, for a provider\'s rates or quota, for a breaker, for one of a model\'s slots, for a worker that has what the run needs, for the archive. They hold no slot meanwhile. Waits for people are not in it.' }, 'treadle_turn_delay_seconds'),
       series({ title: 'Longest wait', description: 'How long the job has waited that waits longest now.', unit: 's', width: 12, thresholds: [30, 300], queries: [[fleet('treadle_queue_oldest_wait_seconds', { by: ['queue'] }), '{{queue}}']] }),
       series({ title: 'Time to drain', description: 'At the pace of the last minute, if nothing came. No line: nothing is taken at all.', unit: 's', width: 12, thresholds: [300, 1800], queries: [[fleet('treadle_queue_drain_seconds', { by: ['queue'] }), '{{queue}}']] }),
     ] },

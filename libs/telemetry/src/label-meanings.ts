@@ -13,7 +13,7 @@ export const labelMeanings: Readonly<Record<Label, string>> = {
   status: code(runStatuses), stop_reason: code(Object.keys(statusOfStopReason)),
   outcome: `of turns ${code(['ended', 'fenced', 'failed'])}; of requests to models ${code(['replied', 'failed', 'skipped', 'aborted'])}; of tool calls ${code(['ok', 'error', 'unknown', 'denied', 'cancelled', 'deduplicated'])}; of segments ${code(['ok', 'merged', 'failed'])}`,
   error_type: `[a failure of a model](errors.md#of-models): ${code(errorTypes)}, or \`none\`; of validation errors the validator's word (the first fifty, then \`other\`)`,
-  direction: code(['input', 'output', 'cached', 'wasted']), site: `${code(recoverySites)}, or \`none\``, action: code(recoveryActions),
+  direction: code(['input', 'output', 'cached', 'wasted']), site: `${code(recoverySites)}, or \`none\``, action: code(recoveryActions.filter((action) => action !== 'fail')),
   validator: 'a validator of the configuration, or one of the host', tool: 'a tool that the run was given; names that models make up are `other`',
   queue: '`turns-0`, `turns-1` … one for each shard', state: code(['waiting', 'active', 'delayed']),
   breaker: '`model:<name>`, `host:<host:port>` or `credential:<fingerprint>`', to: code(['closed', 'half_open', 'open']),
