@@ -5,7 +5,13 @@
 import { asCommandFailure } from './server.ts';
 import { CommandFailed, exitCodes } from './setup.ts';
 
-interface Command { readonly usage: string; readonly about: string; /** All of it, where one line has no room. */ readonly whole?: () => Promise<string>; readonly load: () => Promise<(args: string[]) => Promise<number>> }
+interface Command {
+  readonly usage: string;
+  readonly about: string;
+  /** The usage with all forms and options, `|` between them, where `usage` has no room for it. */
+  readonly whole?: () => Promise<string>;
+  readonly load: () => Promise<(args: string[]) => Promise<number>>;
+}
 
 const commands: Record<string, Command> = {
   demo: { usage: '["question"] [--json]', about: 'start everything, watch an agent answer from real files, stop everything', load: async () => (await import('./commands/demo.ts')).demoCommand },
@@ -30,12 +36,18 @@ function help(): string {
   return ['usage: treadle <command>', ...Object.entries(commands).map(([name, each]) => `  ${`${name} ${each.usage}`.padEnd(60)} ${each.about}`), aboutJson].join('\n');
 }
 
+/** A form of the command on each line. */
+async function helpOf(name: string, { usage, about, whole }: Command): Promise<string> {
+  const forms = (await whole?.())?.replaceAll(' | ', `\n       treadle ${name} `) ?? `treadle ${name} ${usage}`;
+  return [`usage: ${forms}`, about, ...(usage.includes('--json') ? [aboutJson] : [])].join('\n');
+}
+
 const aboutJson = 'With --json a failure is one object on standard error: {"code","message","problems":[{"path","problem"}]}. Exit codes: 0 done, 1 did not complete, 2 bad usage, 3 unreachable.';
 
 async function main(name: string | undefined, args: string[]): Promise<number> {
   if (name === undefined || name === 'help' || name === '--help' || args.includes('--help')) {
     const asked = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined;
-    process.stdout.write(asked === undefined ? `${help()}\n` : `usage: ${(await asked.whole?.())?.replaceAll(' | ', `\n       treadle ${name} `) ?? `treadle ${name} ${asked.usage}`}\n${asked.about}\n${asked.usage.includes('--json') ? `${aboutJson}\n` : ''}`);
+    process.stdout.write(`${name === undefined || asked === undefined ? help() : await helpOf(name, asked)}\n`);
     return exitCodes.done;
   }
   if (later.includes(name)) throw new CommandFailed(exitCodes.badUsage, [`not_supported: treadle ${name} is not built yet`]);
