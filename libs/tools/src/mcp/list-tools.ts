@@ -17,7 +17,7 @@ export async function readTools(client: Client, timeoutMs: number): Promise<read
   let cursor: string | undefined;
   let room = mostOfList;
   const untilMs = performance.now() + timeoutMs;
-  for (let page = 0; page < maxPages; page++) {
+  for (let pages = 0; pages < maxPages; pages++) {
     const params = cursor === undefined ? {} : { cursor };
     const answer: z.output<typeof pageSchema> = await client.request({ method: 'tools/list', params }, pageSchema, { timeout: Math.max(1, untilMs - performance.now()) });
     const page = answer.tools ?? [];

@@ -1,8 +1,10 @@
 /**
- * What a server process writes, line by line, as messages. Lenient about answers: who waits for one that came, and cannot be read to the
- * letter (`"error": null` beside a result, a field too many), would wait until its time is over.
+ * What a server writes, line by line, as messages. Lenient about answers: an answer that is not JSON-RPC to the letter (`"error": null`
+ * beside a result, a field too many) would be thrown away, and whoever waits for it would wait until its time is over.
  *
- * Owns: the line that is being read. 1  No line is longer than its bound.
+ * Owns: the line that is being read.
+ *
+ * 1  No line is longer than its bound.
  */
 import { ErrorCode, JSONRPCMessageSchema, type JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { errorText } from '../call/run-call.ts';
