@@ -142,7 +142,7 @@ async function comesAgain(hold: RunHold, delay_ms: number): Promise<true> {
 
 const notHereMs = 300;
 
-/** Before anything is looked at: a run that would ask a model, and nothing else. Most of those that find no room come here. */
+/** Looked at before anything else, of a run that would only ask a model: most of those that find no room are sent away here. */
 async function comesTooSoon(deps: TurnDeps, held: Held): Promise<boolean> {
   const { hold, claimed } = held;
   const ends = claimed.deliveries > deps.limits.poison || claimed.nudges > deps.limits.nudges || limitDue(hold.state) !== null;
@@ -159,7 +159,7 @@ async function crowdedOut(deps: TurnDeps, hold: RunHold, models: readonly ModelS
   return comesAgain(hold, wait_ms * (1 + deps.random.jitter() / 4));
 }
 
-/** By its decision the turn begins with a request that nobody has given leave for. What is said at the end of a run keeps it from ending no longer. */
+/** The turn would begin with a request for which it has no permit, since the room has gone meanwhile. A summary at the end of a run is not put off. */
 async function findsNoRoom(deps: TurnDeps, { hold, permit }: Held, { effect }: Decision): Promise<boolean> {
   const asks = effect.type === 'call_model' || (effect.type === 'summarise' && effect.purpose.type === 'compaction');
   return permit === null && asks && crowdedOut(deps, hold, [effect.model]);
