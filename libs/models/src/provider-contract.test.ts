@@ -208,7 +208,7 @@ describe.each(wires)('%s', (wire) => {
 
     it('do not count silence between signs of life together, but end a reply that never ends', async () => {
       const lines = [textSoFar(wire, '.'), ...Array.from({ length: 400 }, () => moreText(wire, '.'))];
-      const { gateway } = await serve([raw(lines, { chunkDelayMs: 10 })], { idle_timeout_ms: 500, total_timeout_ms: 1500 });
+      const { gateway } = await serve([raw(lines, { chunkDelayMs: 10 })], { idle_timeout_ms: 1200, total_timeout_ms: 2000 });
       const failure = failureOf((await ask(gateway)).outcome);
       expect(failure.error_type).toBe('timeout');
       expect(failure.detail).toMatch(/^total_timeout/);

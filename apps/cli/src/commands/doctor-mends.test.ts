@@ -21,6 +21,8 @@ test.each([
   ['archive store refused: DELETE probe/x: 403 AccessDenied', 'logs', 'give the key the rights to put, get, list and delete under S3_PREFIX'],
   ['archive store refused: PUT probe/x: 301 PermanentRedirect', 'logs', 'correct S3_REGION: the bucket is in another one'],
   ['archive store unavailable: PUT probe/40301403: ECONNREFUSED', 'logs', 'start the store, or correct S3_ENDPOINT'],
+  ['archive store refused: PUT probe/x: 400 InvalidRequest', 'logs', 'the store answers, and refuses this: correct what its message names, or S3_ENDPOINT'],
+  ['archive store unavailable: write probe/x: ENOSPC', null, 'make room on that disk, or set ARCHIVE_DIR'],
   ['EACCES: permission denied, mkdtemp', null, 'give this user the right to write into the folder, or set ARCHIVE_DIR'],
 ])('of the archive: %s', (message, bucket, mend) => {
   expect(archiveMend(message, bucket)).toBe(mend);

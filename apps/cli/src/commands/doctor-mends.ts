@@ -18,12 +18,13 @@ export function redisSays(message: string): Said {
 
 /** Of an archive that takes no writes. `bucket`: null for a folder. */
 export function archiveMend(message: string, bucket: string | null): string {
-  if (bucket === null) return 'give this user the right to write into the folder, or set ARCHIVE_DIR';
+  if (bucket === null) return message.includes('ENOSPC') ? 'make room on that disk, or set ARCHIVE_DIR' : 'give this user the right to write into the folder, or set ARCHIVE_DIR';
   if (message.includes('NoSuchBucket')) return `create the bucket ${bucket}, or correct S3_BUCKET`;
   if (message.includes('RequestTimeTooSkewed')) return 'synchronise the clock of this machine: the store takes no requests from so far away';
   if (/InvalidAccessKeyId|SignatureDoesNotMatch/.test(message)) return 'correct S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY';
   if (/AccessDenied|\b403\b/.test(message)) return 'give the key the rights to put, get, list and delete under S3_PREFIX';
   if (/PermanentRedirect|AuthorizationHeaderMalformed|\b301\b/.test(message)) return 'correct S3_REGION: the bucket is in another one';
+  if (message.includes('store refused')) return 'the store answers, and refuses this: correct what its message names, or S3_ENDPOINT';
   return 'start the store, or correct S3_ENDPOINT';
 }
 
