@@ -15,8 +15,8 @@ import { StreamableHTTPClientTransport, StreamableHTTPError } from '@modelcontex
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ErrorCode, type JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import type { McpHttpSource } from '../sources.ts';
+import { lenientBody } from './lenient-body.ts';
 import { boundedMessages } from './message-bound.ts';
-import { MessageLines, toTheLetter } from './message-lines.ts';
 import type { McpTransport } from './transport.ts';
 
 /** The server knows the session no more; nothing came of what was sent. */
@@ -147,7 +147,7 @@ class HttpSession implements McpTransport {
       }
       const { status, statusText, headers } = response;
       const bounded = boundedMessages(response.body, this.#maxMessageBytes, over);
-      const read = readable(headers.get('content-type') ?? '', bounded, this.#maxMessageBytes);
+      const read = lenientBody(headers.get('content-type') ?? '', bounded, this.#maxMessageBytes);
       return new Response(ReadableStream.from(read) as ReadableStream<Uint8Array>, { status, statusText, headers });
     } catch (error) {
       signal?.removeEventListener('abort', pass);
@@ -194,20 +194,4 @@ function requestIdIn(body: RequestInit['body']): RequestId | null {
   if (typeof body !== 'string') return null;
   const { id, method } = JSON.parse(body) as { readonly id?: RequestId; readonly method?: string };
   return method === undefined ? null : id ?? null;
-}
-
-async function* readable(type: string, body: AsyncIterable<Uint8Array>, maxBytes: number): AsyncGenerator<Uint8Array> {
-  if (/^\s*application\/json\b/i.test(type)) {
-    const parts: Uint8Array[] = [];
-    for await (const part of body) parts.push(part);
-    yield Buffer.from(toTheLetter(Buffer.concat(parts).toString('utf8')));
-  } else if (/^\s*text\/event-stream\b/i.test(type)) {
-    const lines = new MessageLines(maxBytes);
-    for await (const part of body) for (const line of lines.append(Buffer.from(part))) yield Buffer.from(`${inEvent(line)}\n`);
-  } else yield* body;
-}
-
-function inEvent(line: string): string {
-  const [, field, data] = /^(data: ?)(.*)$/.exec(line) ?? [];
-  return field === undefined || data === undefined ? line : `${field}${toTheLetter(data)}`;
 }

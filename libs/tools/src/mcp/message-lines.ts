@@ -34,6 +34,11 @@ export class MessageLines {
     return lines;
   }
 
+  /** What has come since the end of the last line. */
+  rest(): Buffer {
+    return Buffer.concat(this.#parts);
+  }
+
   clear(): void {
     this.#parts = [];
     this.#size = 0;
