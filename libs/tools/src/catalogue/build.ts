@@ -17,6 +17,8 @@ export interface CatalogueRules {
   readonly schemas: SchemaStore;
   /** Names that a run has already: they come before others where there is no room for all, and what its patterns lack was told then. */
   readonly first?: ReadonlySet<string>;
+  /** Processor time that this thread has used so far, ms. Default: as the system counts it. */
+  readonly cpuMs?: () => number;
 }
 
 /** Tools of servers that one run may have: each request to a model carries all of them. */
@@ -33,9 +35,10 @@ export function buildCatalogue(offers: readonly Offer[], rules: CatalogueRules):
   const { kept, surplus } = withinRoom(offers.flatMap((offer) => offer.tools).filter(({ name }) => rules.patterns.some((pattern) => matches(pattern, name))), rules);
   const problems = [...surplus, ...offers.flatMap((offer) => [...offer.problems])];
   const chosen = new Map<string, OfferedTool>();
-  const began = process.threadCpuUsage();
+  const { cpuMs = threadCpuMs } = rules;
+  const until = cpuMs() + mostCpuMs;
   for (const tool of kept) {
-    const problem = chosen.has(tool.name) ? 'its name is taken already' : schemaProblem(tool, rules.schemas, began);
+    const problem = chosen.has(tool.name) ? 'its name is taken already' : schemaProblem(tool, rules.schemas, () => cpuMs() > until);
     if (problem === null) chosen.set(tool.name, tool);
     else problems.push(`Tool ${tool.name} is left out: ${problem}.`);
   }
@@ -73,10 +76,14 @@ function leftOut(count: number, why: string): string[] {
   return count === 0 ? [] : [`${count} ${count === 1 ? 'tool is' : 'tools are'} left out: ${why}. Let the agent's patterns choose fewer.`];
 }
 
+function threadCpuMs(): number {
+  return process.threadCpuUsage().user / 1000;
+}
+
 /** This thread has other runs to keep alive. */
-function schemaProblem(tool: OfferedTool, schemas: SchemaStore, began: NodeJS.CpuUsage): string | null {
+function schemaProblem(tool: OfferedTool, schemas: SchemaStore, late: () => boolean): string | null {
   const hash = definitionHash(tool);
-  if (!schemas.knows(hash) && process.threadCpuUsage(began).user > mostCpuMs * 1000) return 'reading the schemas before it took too long';
+  if (!schemas.knows(hash) && late()) return 'reading the schemas before it took too long';
   const schema = schemas.compiled(hash, tool.input_schema);
   return schema.type === 'unusable' ? schema.problem : null;
 }
