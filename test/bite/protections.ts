@@ -79,9 +79,9 @@ const engineProtections: readonly Protection[] = [
     name: 'deduplication',
     without: 'a call whose result an earlier worker recorded is run again',
     edits: [{
-      file: 'libs/engine/src/settle-tool-calls.ts',
-      find: '    return this.#hold.state.calls.filter((call) => !call.settled);',
-      replace: '    return this.#hold.state.calls.filter((call) => !call.settled || !this.#hold.ledger.has(call.tool_use_id));',
+      file: 'libs/core/src/questions.ts',
+      find: '  return state.calls.filter((call) => !call.settled && !isQuestion(state, call));',
+      replace: '  return state.calls.filter((call) => !isQuestion(state, call));',
     }],
     tests: [{ file: 'test/engine/turn.test.ts', named: 'whose result is recorded is not run again' }],
   },
