@@ -40,7 +40,7 @@ function refusal(error: HttpRefusal, context: FailureContext): ProviderFailure {
   const body = readErrorBody(error.body);
   const status = error.status === 200 ? body.status : error.status;
   const detail = `HTTP ${error.status}: ${body.said === '' ? 'no text' : body.said}`;
-  const retry_after_s = retryAfterS({ headers: error.headers, text: error.body, nowMs: context.nowMs });
+  const retry_after_s = retryAfterS({ headers: error.headers, text: error.body, nowMs: context.nowMs, limited: status === 429 });
   const error_type = nameOf(body, status, { ...context, tellsWhen: retry_after_s !== null });
   const output_cap = error_type === 'output_cap_invalid' ? allowedOutput(body.text) : null;
   const feature = error_type === 'feature_unsupported' ? droppable(body.text) : null;
@@ -74,10 +74,13 @@ function nameOf(body: ErrorBody, given: number | null, evidence: Evidence): Erro
   const exact = body.codes.find((code) => Object.hasOwn(exactCodes, code));
   if (exact !== undefined) return exactCodes[exact] as ErrorType;
   const room = roomForOutput(text);
-  if (room !== null) return room > 0 ? 'output_cap_invalid' : 'context_overflow';
+  if (room !== null) return room >= leastRoom ? 'output_cap_invalid' : 'context_overflow';
   return byText(earlyTexts, text, status) ?? money(text, status, tellsWhen) ?? certainStatus(status)
     ?? byText(lateTexts, text, status) ?? byStatus(body, status, evidence);
 }
+
+/** Tokens. With less left for the reply the prompt is what has to become smaller. */
+const leastRoom = 256;
 
 function byText(rules: readonly TextRule[], text: string, status: number | null): ErrorType | null {
   return rules.find((rule) => rule.text.test(text) && allows(rule.status, status))?.name ?? null;
