@@ -41,7 +41,7 @@ export function failedReply(error_type: ErrorType, detail: string, usage: Usage 
 
 /** A call as the wire gave it; nothing of it is certain. */
 export function readCall(raw: { readonly id: unknown; readonly name: unknown; readonly args: unknown }, request: ModelRequest): ReplyCall {
-  const name = typeof raw.name === 'string' && raw.name !== '' ? raw.name.toWellFormed() : 'unnamed_tool';
+  const name = typeof raw.name === 'string' && raw.name.trim() !== '' ? raw.name.trim().toWellFormed() : 'unnamed_tool';
   const tool = request.tools.find((each) => each.wire_name === name || each.name === name);
   return { provider_id: typeof raw.id === 'string' && raw.id !== '' ? raw.id.toWellFormed() : null, name, ...readArguments(raw.args, tool) };
 }

@@ -30,6 +30,31 @@ const chunks = (...parts: readonly string[]) => outcomeOf(raw([...parts, done]))
 const counts = { prompt_tokens: 40, completion_tokens: 9, prompt_tokens_details: { cached_tokens: 30 } };
 const usage = { input_tokens: 40, output_tokens: 9, cached_tokens: 30, wasted_tokens: 0, cost_usd: 0 };
 
+describe('the words of servers that imitate this wire', () => {
+  it.each(['max_tokens', 'MAX_TOKENS', 'model_length', 'length'])('C28: %s is a reply that was cut, and no answer', async (finish) => {
+    expect(await chunks(delta({ content: 'The result is 4' }), delta({}, finish))).toMatchObject({ reply: { finish: 'length', finish_raw: finish } });
+  });
+
+  it.each(['SAFETY', 'RECITATION', 'content_filter'])('%s is a filter', async (finish) => {
+    expect(await chunks(delta({}, finish))).toMatchObject({ failure: { error_type: 'content_blocked' } });
+  });
+
+  it.each([null, '', false])('an error that is %j is none', async (error) => {
+    expect(await chunks(frame({ choices: [{ index: 0, delta: { content: 'ok' } }], error }), delta({}, 'stop'))).toMatchObject({ reply: { text: 'ok' } });
+  });
+
+  it('text comes in parts, or as one part', async () => {
+    expect(await chunks(delta({ content: ['a', { type: 'text', text: 'b' }] }), delta({ content: { type: 'text', text: 'c' } }), delta({}, 'stop'))).toMatchObject({ reply: { text: 'abc' } });
+  });
+
+  it('a call stands without its list, and without its function', async () => {
+    const call = { id: 'A', name: ' save ', arguments: { p: 1 } };
+    for (const tool_calls of [call, [call], [{ id: 'A', function: { name: 'save', arguments: '{"p":1}' } }]]) {
+      expect(await chunks(delta({ tool_calls }), delta({}, 'stop'))).toMatchObject({ reply: { finish: 'tool_calls', calls: [{ provider_id: 'A', name: 'save', input: { p: 1 } }] } });
+    }
+  });
+});
+
 describe('chunks', () => {
   it('C31: without choices bring the counts, once', async () => {
     expect(await chunks(delta({ content: 'ok' }), delta({}, 'stop'), frame({ choices: [], usage: counts }), frame({ usage: counts }))).toMatchObject({ reply: { text: 'ok', usage } });
