@@ -52,8 +52,11 @@ export function usageOf(counts: { readonly input: unknown; readonly output: unkn
   return { ...noUsage, input_tokens, output_tokens: count(counts.output), cached_tokens: Math.min(input_tokens, count(counts.cached)) };
 }
 
+/** Tokens. What a server counts beyond it is no count: sums over many runs must stay numbers. */
+const mostTokens = 1e9;
+
 export function count(value: unknown): number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= mostTokens ? value : 0;
 }
 
 export function asObject(value: unknown): Readonly<Record<string, unknown>> {

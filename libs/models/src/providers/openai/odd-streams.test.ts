@@ -77,6 +77,10 @@ describe('chunks', () => {
     expect(await thought(9, 135)).toMatchObject({ reply: { usage: { input_tokens: 32, output_tokens: 103 } } });
   });
 
+  it.each([-5, 1.5, '12', null, 2 ** 53 - 1, 1e300])('count %s as nothing', async (prompt_tokens) => {
+    expect(await chunks(delta({ content: 'ok' }, 'stop'), frame({ choices: [], usage: { prompt_tokens, completion_tokens: 3 } }))).toMatchObject({ reply: { usage: { input_tokens: 0, output_tokens: 3 } } });
+  });
+
   it('count no more tokens of a cache than the prompt has', async () => {
     expect(await chunks(delta({ content: 'ok' }, 'stop'), frame({ choices: [], usage: { prompt_tokens: 40, completion_tokens: 9, prompt_cache_hit_tokens: 99 } }))).toMatchObject({ reply: { usage: { input_tokens: 40, cached_tokens: 40 } } });
   });
