@@ -99,7 +99,7 @@ function money(text: string, status: number | null, tellsWhen: boolean): ErrorTy
   if (status === 402) return window ? 'quota_window' : 'billing_exhausted';
   if (billingText.test(text) && allows(billingStatuses, status) && !(status === 429 && tellsWhen)) return 'billing_exhausted';
   if (status === 429 && longWindowText.test(text)) return 'quota_window';
-  return window && allows(windowStatuses, status) ? 'quota_window' : null;
+  return window && (allows(windowStatuses, status) || (status === 500 && tellsWhen)) ? 'quota_window' : null;
 }
 
 /** These two say what they are, whatever their words are about. */

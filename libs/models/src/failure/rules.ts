@@ -28,9 +28,12 @@ export const exactCodes: Readonly<Record<string, ErrorType>> = {
   request_too_large: 'payload_too_large', request_body_too_large_after_decoding: 'payload_too_large',
 };
 
-/** The status that a kind of error goes with: an error in the middle of a stream has none of its own. */
+/**
+ * The status that a kind of error goes with: an error in the middle of a stream has none of its own. `api_error` and `server_error` say
+ * nothing beyond that there is one: what its words say counts.
+ */
 export const statusOfType: Readonly<Record<string, number>> = {
-  invalid_request_error: 400, permission_error: 403, not_found_error: 404, rate_limit_error: 429, rate_limit_exceeded: 429, api_error: 500, server_error: 500,
+  invalid_request_error: 400, permission_error: 403, not_found_error: 404, rate_limit_error: 429, rate_limit_exceeded: 429,
   timeout_error: 504,
 };
 

@@ -71,9 +71,16 @@ describe('C34: a window of time that is used up', () => {
     [429, 'Your allowance for this week is used up; it renews in 3 days', 259_200], [429, 'Usage cap reached. Come back in 3 hours.', 10_800],
     [429, 'plan limit reached, available again at 2026-03-04T06:06:07Z', 3600], [429, 'session limit reached, resets in 47 minutes', 2820], [429, 'tokens per week exhausted; wait 47 minutes', 2820],
     [402, 'usage limit reached, try again in 47 minutes', 2820], [402, 'resets at 2026-03-04 06:06:07 UTC', 3600], [503, 'usage limit reached, try again in 1 week', 604_800],
-    [429, 'you reached the limit of your subscription; retry after 47 min', 2820],
+    [429, 'you reached the limit of your subscription; retry after 47 min', 2820], [500, 'quota exceeded, try again in 47 minutes', 2820],
   ])('is quota_window: %i %s', (status, message, retry_after_s) => {
     expect(refused(status, message)).toMatchObject({ error_type: 'quota_window', retry_after_s });
+  });
+
+  it.each(['api_error', 'server_error', undefined])('is told by its words in the middle of a reply, too, where its kind (%s) says nothing', (type) => {
+    const frame = (message: string): StreamedError => new StreamedError(JSON.stringify({ type: 'error', error: { type, message } }));
+    expect(classifyFailure(frame('usage limit reached, try again in 47 minutes'), context)).toMatchObject({ error_type: 'quota_window', retry_after_s: 2820 });
+    expect(classifyFailure(frame('out of credits'), context).error_type).toBe('billing_exhausted');
+    expect(classifyFailure(frame('Internal server error'), context).error_type).toBe('server_error');
   });
 
   it.each<[number, string, string]>([
