@@ -65,7 +65,7 @@ function streamed(error: StreamedError, context: FailureContext): ProviderFailur
 interface Evidence extends FailureContext { readonly tellsWhen: boolean }
 
 function nameOf(body: ErrorBody, given: number | null, evidence: Evidence): ErrorType {
-  const status = given ?? body.codes.filter((code) => Object.hasOwn(statusOfType, code)).map((code) => statusOfType[code]).at(0) ?? null;
+  const status = given ?? body.codes.map(statusOfCode).find((each) => each !== null) ?? null;
   const { text } = body;
   const { tellsWhen } = evidence;
   if (status === 401) return billingText.test(text) ? 'billing_exhausted' : 'auth_invalid';
@@ -81,6 +81,12 @@ function nameOf(body: ErrorBody, given: number | null, evidence: Evidence): Erro
 
 /** Tokens. With less left for the reply the prompt is what has to become smaller. */
 const leastRoom = 256;
+
+/** Of an error without a status of its own: a status in letters, or the one that its kind goes with. */
+function statusOfCode(code: string): number | null {
+  if (/^[45]\d\d$/.test(code)) return Number(code);
+  return Object.hasOwn(statusOfType, code) ? statusOfType[code] ?? null : null;
+}
 
 function byText(rules: readonly TextRule[], text: string, status: number | null): ErrorType | null {
   return rules.find((rule) => rule.text.test(text) && allows(rule.status, status))?.name ?? null;

@@ -34,6 +34,7 @@ export const exactCodes: Readonly<Record<string, ErrorType>> = {
  */
 export const statusOfType: Readonly<Record<string, number>> = {
   invalid_request_error: 400, permission_error: 403, not_found_error: 404, rate_limit_error: 429, rate_limit_exceeded: 429,
+  rate_limited: 429, too_many_requests: 429, resource_exhausted: 429, unavailable: 503,
   timeout_error: 504,
 };
 

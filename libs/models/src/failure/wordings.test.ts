@@ -91,6 +91,31 @@ describe('C34: a window of time that is used up', () => {
   });
 });
 
+describe('the words of an error', () => {
+  const words = 'prompt is too long: 33041 tokens > 32000 maximum';
+  it.each([
+    { errors: [{ message: words }] }, [{ error: { code: 400, message: words, status: 'INVALID_ARGUMENT' } }], words, { error: [{ message: words }] }, { error: 'Bad Request', description: words },
+    { error: { message: { text: words } } }, { message: [words] }, { fault: { faultstring: words } }, { error: 'invalid_request', error_description: words }, { status: 'error', reason: words },
+    { error: { message: 'x', details: [{ reason: words }] } }, { data: { error: { message: words } } }, { title: 'Bad Request', detail: words }, { Message: words }, { error_msg: words },
+    [{ error: { code: 'context_length_exceeded' } }], { errors: [{ code: 'context_length_exceeded' }] }, `\ufeff${JSON.stringify({ error: { code: 'context_length_exceeded' } })}`, `<error>${words}</error>`,
+  ])('are found wherever they stand: %j', (body) => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    expect(classifyFailure(new HttpRefusal({ status: 400, headers: new Headers() }, text), context).error_type).toBe('context_overflow');
+  });
+
+  it.each([
+    [{ code: '429', message: 'x' }, 'rate_limited'], [{ status: '503', message: 'x' }, 'overloaded'], [{ code: 'rate_limited' }, 'rate_limited'], [{ status: 'RESOURCE_EXHAUSTED' }, 'rate_limited'],
+    [{ status: 'UNAVAILABLE' }, 'overloaded'], [{ code: 'too_many_requests' }, 'rate_limited'], [{ code: 'E1234', message: 'x' }, 'server_error'],
+  ])('in the middle of a reply have the status that they name: %j is %s', (error, expected) => {
+    expect(classifyFailure(new StreamedError(JSON.stringify({ error })), context).error_type).toBe(expected);
+  });
+
+  it('are not looked for in what is echoed of the request', () => {
+    const body = { detail: [{ msg: 'field required', loc: ['body', 'model'], input: { messages: [{ role: 'user', content: words }] } }] };
+    expect(classifyFailure(new HttpRefusal({ status: 422, headers: new Headers() }, JSON.stringify(body)), context).error_type).toBe('invalid_request');
+  });
+});
+
 it.each([[409, 'server_error'], [425, 'server_error'], [451, 'access_denied'], [520, 'server_error'], [522, 'server_error'], [524, 'timeout'], [526, 'server_error'], [529, 'overloaded']])(
   'a page with the status %i is %s', (status, expected) => {
     expect(classifyFailure(new HttpRefusal({ status, headers: new Headers({ 'content-type': 'application/json' }) }, '<!DOCTYPE html><html><title>Error</title></html>'), context).error_type).toBe(expected);
