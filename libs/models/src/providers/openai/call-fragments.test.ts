@@ -33,6 +33,11 @@ describe('fragments of calls', () => {
     expect(assembled([part(0, 'a', 'save', '{"p":1}')], [part(0, 'b', undefined, '{"p":2}')])).toHaveLength(2);
   });
 
+  it('C12: that take turns under one index are put together by their ids', () => {
+    const turns = (index: number | undefined) => assembled([part(index, 'A', 'save', '{"p"')], [part(index, 'B', 'save', '{"q"')], [part(index, 'A', undefined, ':1}')], [part(index, 'B', undefined, ':2}')]);
+    for (const index of [0, undefined]) expect(turns(index)).toEqual([{ id: 'A', name: 'save', args: '{"p":1}' }, { id: 'B', name: 'save', args: '{"q":2}' }]);
+  });
+
   it('are counted in text, too', () => {
     const counted = (index: string, args: string, id?: string) => ({ index, ...(id === undefined ? {} : { id }), function: { ...(id === undefined ? {} : { name: 'save' }), arguments: args } });
     expect(assembled([counted('0', '{"p":', 'A'), counted('1', '{"q":', 'B')], [counted('0', '1}')], [counted('1', '2}')]).map(({ args }) => args)).toEqual(['{"p":1}', '{"q":2}']);

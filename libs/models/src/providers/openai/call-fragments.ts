@@ -34,7 +34,9 @@ export function createCallFragments(): CallFragments {
   function slotOf(fragment: Fragment): Slot {
     const { index, indexed, id, name } = fragment;
     const bare = !indexed && id === '' && name === '';
-    const last = bare ? slots.at(-1) : slots.findLast((each) => (indexed ? each.index === index : id === '' ? each.index === index : each.id === id || (each.id === '' && each.index === index)));
+    // Fragments of several calls may take turns under one index.
+    const own = id === '' ? undefined : slots.findLast((each) => each.id === id && (!indexed || each.index === index));
+    const last = bare ? slots.at(-1) : own ?? slots.findLast((each) => (indexed ? each.index === index : id === '' ? each.index === index : each.id === id || (each.id === '' && each.index === index)));
     if (last !== undefined && !beginsAnother(last, fragment)) return last;
     const slot: Slot = { index, id, name: '', pieces: [], value: undefined };
     slots.push(slot);

@@ -43,6 +43,15 @@ describe('the words of servers that imitate this wire', () => {
     expect(await chunks(frame({ choices: [{ index: 0, delta: { content: 'ok' } }], error }), delta({}, 'stop'))).toMatchObject({ reply: { text: 'ok' } });
   });
 
+  it('C19: a whole message behind its deltas is no second one', async () => {
+    expect(await chunks(delta({ content: 'ok' }), frame({ choices: [{ index: 0, message: { content: 'ok' }, finish_reason: 'stop' }] }))).toMatchObject({ reply: { text: 'ok' } });
+    expect(await chunks(delta({ role: 'assistant' }), frame({ choices: [{ index: 0, message: { content: 'ok' }, finish_reason: 'stop' }] }))).toMatchObject({ reply: { text: 'ok' } });
+  });
+
+  it('C28: "null" is no end', async () => {
+    expect(await outcomeOf(raw([delta({ content: 'The result is 4' }, 'null')]))).toMatchObject({ failure: { error_type: 'stream_interrupted' } });
+  });
+
   it('text comes in parts, or as one part', async () => {
     expect(await chunks(delta({ content: ['a', { type: 'text', text: 'b' }] }), delta({ content: { type: 'text', text: 'c' } }), delta({}, 'stop'))).toMatchObject({ reply: { text: 'abc' } });
   });

@@ -50,8 +50,11 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
     // One is asked for; a server that sends several would mix two replies.
     const choice = Array.isArray(choices) ? asObject(choices.find((each: unknown) => (asObject(each)['index'] ?? 0) === 0)) : {};
     const { finish_reason } = choice;
-    takeDelta(asObject(choice['delta'] ?? choice['message']));
-    if (typeof finish_reason === 'string' && finish_reason !== '') finish_raw ??= finish_reason;
+    // A whole message behind what came in deltas repeats it.
+    const came = text !== '' || thinking !== '' || fragments.calls().length > 0;
+    takeDelta(asObject(choice['delta'] ?? (came ? {} : choice['message'])));
+    // Some write the missing word out.
+    if (typeof finish_reason === 'string' && finish_reason !== '' && finish_reason !== 'null') finish_raw ??= finish_reason;
     usage = readUsage(chunk['usage']) ?? usage;
     served_as ??= chunk['model'];
     return choices !== undefined || chunk['usage'] !== undefined;
