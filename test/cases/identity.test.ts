@@ -3,7 +3,7 @@ import { refusal, reply, text, tool } from '@treadle/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ofType, play } from './general-checks.ts';
 import { startCases, type Cases } from './stage.ts';
-import { chunks, delta, doneLine, lines, said, usageChunk, wires } from './speech.ts';
+import { block, chunks, delta, doneLine, events, lines, messageEnd, messageStart, said, usageChunk, wires } from './speech.ts';
 import { callsOf, resultCount, resultsOf } from './wire.ts';
 
 let cases: Cases;
@@ -57,6 +57,7 @@ describe.concurrent('an id', () => {
   const atZero = (id: string, args: unknown): object => ({ index: 0, id, type: 'function', function: { name: 't__weather', arguments: args } });
   test.each([
     ['openai', chunks(...['a', 'b'].map((city) => delta({ tool_calls: [atZero(city.toUpperCase(), JSON.stringify({ city }))] })), delta({}, 'tool_calls'), usageChunk, '[DONE]')],
+    ['anthropic', events(messageStart, ...['a', 'b'].flatMap((city) => block(0, { type: 'tool_use', id: city.toUpperCase(), name: 't__weather', input: {} }, { type: 'input_json_delta', partial_json: JSON.stringify({ city }) })), ...messageEnd('tool_use'))],
     ['ollama', lines(...['a', 'b'].map((city) => said({ content: '', tool_calls: [{ id: city.toUpperCase(), function: { index: 0, name: 't__weather', arguments: { city } } }] })), doneLine)],
   ] as const)('C12: index 0 on every call of a reply on %s does not glue them together', async (wire, both) => {
     const { run, requests, live } = await play(cases, `C12 ${wire}`, [both, text('ok')], { wire });

@@ -9,9 +9,9 @@ let cases: Cases;
 beforeAll(async () => {
   cases = await startCases({
     // What one case says of a quota holds for every run that asks the same model: such a case has models of its own.
-    models: { first: {}, second: {}, used_up: {}, spare: {}, busy: {}, limited: {} },
-    chains: { two: ['first', 'second'], one: ['first'], quota: ['used_up', 'spare'], waiting: ['busy', 'limited'] },
-    agents: { hopper: { chain: 'two' }, single: { chain: 'one' }, saver: { chain: 'quota' }, waiter: { chain: 'waiting', limits: { max_consecutive_errors: 5, same_error_limit: 20 } } },
+    models: { first: {}, second: {}, used_up: {}, spare: {}, busy: {}, limited: {}, now: {} },
+    chains: { two: ['first', 'second'], one: ['first'], quota: ['used_up', 'spare'], waiting: ['busy', 'limited'], now: ['now'] },
+    agents: { hopper: { chain: 'two' }, single: { chain: 'one' }, patient: { chain: 'now' }, saver: { chain: 'quota' }, waiter: { chain: 'waiting', limits: { max_consecutive_errors: 5, same_error_limit: 20 } } },
     env: { WORKER_CONCURRENCY: String(slots) },
   });
   await cases.worker();
@@ -43,6 +43,14 @@ describe.concurrent('Retry-After', () => {
     expect(planned).toHaveLength(3);
     for (const [index, wait] of planned.entries()) expect(wait).toBeLessThanOrEqual(2 ** (index + 1) * 1.5);
   }, 60_000);
+
+  test('C33: of a used-up quota that is back "now", again and again, leads to growing pauses, too', async () => {
+    const now = [{ 'retry-after': '0' }, { 'retry-after': 'Mon, 02 Nov 2020 10:00:00 GMT' }, { 'retry-after-ms': '0' }].map((headers) => status(429, headers, { error: 'usage limit reached, try again later' }));
+    const played = await play(cases, 'C33 quota', [...now, text('ok')], { agent: 'patient' });
+    expect(played.run).toMatchObject({ status: 'completed', answer: 'ok' });
+    expect(ofType(played.events, 'error').map(({ action, retry_in }) => [action, retry_in])).toEqual([['park', 1], ['park', 2], ['park', 4]]);
+    for (const [index, gap] of gapsS(played).entries()) expect(gap).toBeGreaterThanOrEqual(2 ** index);
+  });
 });
 
 describe.concurrent('a refusal that waiting does not mend', () => {

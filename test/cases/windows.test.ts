@@ -71,6 +71,10 @@ describe.concurrent('a refusal for length', () => {
     [400, 'prompt too long; exceeded max context length by 97 tokens'],
     [400, { message: 'no', code: 'context_length_exceeded' }],
     [413, 'request entity too large'],
+    [400, { message: 'The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).', code: 400 }],
+    [422, 'Range of input length should be [1, 30720]'],
+    // It fits, and leaves too little room to answer.
+    [400, "This model's maximum context length is 8192 tokens. However, you requested 9174 tokens (8150 in the messages, 1024 in the completion)."],
   ];
 
   test.each(wordings.map((wording, index) => [index, ...wording] as const))('C35: wording %i is known: one compaction, then a smaller request', async (index, code, error) => {

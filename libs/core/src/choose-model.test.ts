@@ -182,6 +182,12 @@ describe('a failed call', () => {
     expect(fold(state, decision)).toMatchObject({ pause_reason: 'quota', resumes_at: new Date((now_s + 2820) * 1000).toISOString() });
   });
 
+  test('C33: one that is over "now", again and again, is waited for longer each time', () => {
+    const waits = [0, 1, 2, 3, 19].map((parks) => failed({ ...asking('m1'), parks }, { error_type: 'quota_window', retry_after_s: 0 }).events[0]);
+    expect(waits.map((event) => (event as { retry_in: number }).retry_in)).toEqual([1, 2, 4, 8, 30]);
+    expect(failed({ ...asking('m1'), parks: 2 }, { error_type: 'quota_window', retry_after_s: 2820 }).events[0]).toMatchObject({ action: 'park', retry_in: 2820 });
+  });
+
   test('a burst of over a minute hops where it can, else it is a pause', () => {
     expect(failed(asking('m1', 'm2'), { error_type: 'rate_limited', retry_after_s: 61 }).events[0]).toMatchObject({ action: 'fallback' });
     expect(failed(asking('m1'), { error_type: 'rate_limited', retry_after_s: 61 })).toMatchObject({ events: [{ action: 'park' }, {}, { reason: 'quota' }], effect: { type: 'pause', delay_ms: 61_000 } });

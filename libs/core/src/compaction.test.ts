@@ -135,6 +135,18 @@ describe('a request that the model refused for its length', () => {
     valid(state);
   });
 
+  test('C35: keeps its newest exchanges where old results alone make it smaller by a good part', () => {
+    const begun = lookAhead(long(3, 2000, 100_000), [turnBegun]);
+    const state = overflow({ ...begun, spec: { ...specOf(begun), instructions: 'y'.repeat(6000) } });
+    const done = settle(state, decide(state, claimed), null);
+    expect(done.levels).toEqual(['results']);
+    expect(estimateTokens(done.state, 'm1')).toBeGreaterThan(0.7 * estimateTokens(state, 'm1'));
+    expect(done.state.transcript.messages.filter((message) => message.role === 'tool')).toHaveLength(6);
+    // Refused again, it is cut hard.
+    const again = overflow(done.state);
+    expect(settle(again, decide(again, claimed), null).levels).toEqual(['emergency_snip']);
+  });
+
   test('with nothing left to leave out is not sent again at all', () => {
     const state = overflow(fixture({ window: 100_000, spec: { chain: { name: 'c', models: [{ name: 'm1', provider: 'p', model: 'm1', context_window: 100_000, max_output_tokens: 10, supports_tools: true, supports_images: false }] } } }));
     expect(decide(state, claimed).events.at(-1)).toMatchObject({ type: 'run_end', stop_reason: 'context_exhausted' });

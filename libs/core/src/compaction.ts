@@ -29,6 +29,8 @@ const worthSummary = 400;
 export interface Fit {
   /** Tokens that the request should not exceed. */
   readonly target: number;
+  /** With so many the last level, which takes whole exchanges, is not worth what it takes. */
+  readonly enough: number;
   readonly site: CompactionSite;
   /** The first level that may be used. */
   readonly from: CompactionLevel;
@@ -39,9 +41,9 @@ export function fitFor(state: RunState, model: ModelSpec): Fit | null {
   const estimate = estimateTokens(state, model.name);
   const trigger = state.limits.compact_at * model.context_window;
   const roomy = 0.75 * trigger;
-  if (state.compact_next === 'aggressive') return { target: Math.min(roomy, 0.4 * estimate), site: 'prompt_too_long', from: 'snip' };
-  if (state.compact_next === 'reactive') return { target: Math.min(roomy, 0.7 * estimate), site: 'prompt_too_long', from: 'results' };
-  return estimate > trigger ? { target: roomy, site: 'proactive_compaction', from: 'results' } : null;
+  if (state.compact_next === 'aggressive') return { target: Math.min(roomy, 0.4 * estimate), enough: Math.min(roomy, 0.4 * estimate), site: 'prompt_too_long', from: 'snip' };
+  if (state.compact_next === 'reactive') return { target: Math.min(roomy, 0.7 * estimate), enough: Math.min(model.context_window, 0.85 * estimate), site: 'prompt_too_long', from: 'results' };
+  return estimate > trigger ? { target: roomy, enough: model.context_window, site: 'proactive_compaction', from: 'results' } : null;
 }
 
 /** One level's event, or null where it makes no progress. Not for `summary`, which needs a model: see `summaryOf`. */

@@ -88,7 +88,7 @@ function fit(state: RunState, from: CompactionLevel | undefined): Fitted {
   for (const level of compactionLevels.slice(compactionLevels.indexOf(start))) {
     const now = lookAhead(state, events);
     if (estimateTokens(now, model.name) <= wanted.target) break;
-    if (level === 'emergency_snip' && estimateTokens(now, model.name) <= model.context_window && wanted.site === 'proactive_compaction') break;
+    if (level === 'emergency_snip' && estimateTokens(now, model.name) <= wanted.enough) break;
     const summary = level === 'summary' ? summaryEffect(now, wanted) : null;
     if (summary !== null) return { events, summarise: summary };
     const event = level === 'summary' ? null : planLevel(now, model, level, wanted);

@@ -82,8 +82,13 @@ function nextMove(state: RunState, input: ModelFailed): Move {
   if (hop.type === 'model') return { action: 'fallback', site: 'fallback_model', retry_in: 0, ...to };
   if (retries) return again;
   if (hop.type === 'wait') return { action: 'park', site: 'fallback_model', retry_in: hop.wait_ms / 1000, waits_for: hop.reason, ...to };
-  if (row.park) return { action: 'park', site: null, retry_in: failure.retry_after_s ?? unsaidResetS };
+  if (row.park) return { action: 'park', site: null, retry_in: failure.retry_after_s === null ? unsaidResetS : Math.max(failure.retry_after_s, leastPark(state)) };
   return hop.type === 'none' && hop.budget !== undefined ? { ...fail, budget: hop.budget } : fail;
+}
+
+/** Seconds. A quota that is used up and back "now", again and again, is not asked in a tight loop. */
+function leastPark({ parks }: RunState): number {
+  return Math.min(2 ** (parks + 1), maxBackoffS) / 2;
 }
 
 /** Seconds. A provider that says neither when nor how long. */

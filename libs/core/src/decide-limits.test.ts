@@ -102,6 +102,16 @@ describe('loops', () => {
     expect(outcome(last!)).toBe('failed: loop_detected');
   });
 
+  test.each([
+    ['days', (turn: number) => ({ day: `2026-11-0${turn}`, from: `2026-11-0${turn}T00:00:00Z` })],
+    ['things', (turn: number) => ({ id: `01a22d0a-0c7b-7cc5-bda9-1048286f6e0${turn}` })],
+    ['numbers', (turn: number) => ({ page: turn })],
+  ])('calls for other %s are no loop', (_name, input) => {
+    const prints = [1, 2, 3, 4, 5, 6].map((turn) => callFingerprint('look', input(turn)));
+    expect(new Set(prints).size).toBe(6);
+    expect(repetitions(prints)).toBe(1);
+  });
+
   test('two calls in turns are one, too; another call in between gives a new chance; polling is none', () => {
     expect(repetitions(['a', 'b', 'a', 'b', 'a', 'b'])).toBe(3);
     expect(repetitions(['a', 'b', 'c', 'a', 'b', 'c'])).toBe(2);

@@ -1,6 +1,6 @@
 /**
- * What makes two calls, or two errors, the same: canonical text, with what changes by itself (numbers that count or tell the
- * time, dates, ids) taken out, as one short hash.
+ * What makes two calls, or two errors, the same: canonical text, with what changes by itself taken out, as one short hash. Of a call that
+ * is the time of day; a day, or an id, is what it asks for. Of an error it is every number, date and id.
  */
 import { canonicalJson } from './canonical-json.ts';
 
@@ -10,14 +10,21 @@ export const rememberedCalls = 24;
 export const errorWindowTurns = 20;
 
 export function callFingerprint(name: string, input: Readonly<Record<string, unknown>>): string {
-  return hash(`${name} ${steady(canonicalJson(input))}`);
+  return hash(`${name} ${timeless(canonicalJson(input))}`);
 }
 
 export function errorFingerprint(kind: string, detail: string): string {
   return hash(`${kind} ${steady(detail.toLowerCase()).replace(/\d+/g, '#').replace(/\s+/g, ' ').slice(0, 200)}`);
 }
 
-/** Times and random ids differ from call to call without meaning anything. */
+/** The moment at which a call is made differs from call to call without meaning anything. Midnight is a day's name. */
+function timeless(text: string): string {
+  return text
+    .replace(/\d{4}-\d{2}-\d{2}[T ](?!00:00(:00(\.0+)?)?(?![:.\d]))\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?/g, '#time')
+    .replace(/\b1[5-9]\d{8}(\d{3})?\b/g, '#time');
+}
+
+/** The same error names another time, or another thing, each time. */
 function steady(text: string): string {
   return text
     .replace(/\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?/g, '#time')

@@ -40,7 +40,7 @@ function refusal(error: HttpRefusal, context: FailureContext): ProviderFailure {
   const body = readErrorBody(error.body);
   const status = error.status === 200 ? body.status : error.status;
   const detail = `HTTP ${error.status}: ${body.said === '' ? 'no text' : body.said}`;
-  const retry_after_s = retryAfterS({ headers: error.headers, text: error.body, nowMs: context.nowMs });
+  const retry_after_s = retryAfterS({ headers: error.headers, text: error.body, nowMs: context.nowMs, limited: status === 429 });
   const error_type = nameOf(body, status, { ...context, tellsWhen: retry_after_s !== null });
   const output_cap = error_type === 'output_cap_invalid' ? allowedOutput(body.text) : null;
   const feature = error_type === 'feature_unsupported' ? droppable(body.text) : null;
@@ -65,7 +65,7 @@ function streamed(error: StreamedError, context: FailureContext): ProviderFailur
 interface Evidence extends FailureContext { readonly tellsWhen: boolean }
 
 function nameOf(body: ErrorBody, given: number | null, evidence: Evidence): ErrorType {
-  const status = given ?? body.codes.filter((code) => Object.hasOwn(statusOfType, code)).map((code) => statusOfType[code]).at(0) ?? null;
+  const status = given ?? body.codes.map(statusOfCode).find((each) => each !== null) ?? null;
   const { text } = body;
   const { tellsWhen } = evidence;
   if (status === 401) return billingText.test(text) ? 'billing_exhausted' : 'auth_invalid';
@@ -74,9 +74,18 @@ function nameOf(body: ErrorBody, given: number | null, evidence: Evidence): Erro
   const exact = body.codes.find((code) => Object.hasOwn(exactCodes, code));
   if (exact !== undefined) return exactCodes[exact] as ErrorType;
   const room = roomForOutput(text);
-  if (room !== null) return room > 0 ? 'output_cap_invalid' : 'context_overflow';
+  if (room !== null) return room >= leastRoom ? 'output_cap_invalid' : 'context_overflow';
   return byText(earlyTexts, text, status) ?? money(text, status, tellsWhen) ?? certainStatus(status)
     ?? byText(lateTexts, text, status) ?? byStatus(body, status, evidence);
+}
+
+/** Tokens. With less left for the reply the prompt is what has to become smaller. */
+const leastRoom = 256;
+
+/** Of an error without a status of its own: a status in letters, or the one that its kind goes with. */
+function statusOfCode(code: string): number | null {
+  if (/^[45]\d\d$/.test(code)) return Number(code);
+  return Object.hasOwn(statusOfType, code) ? statusOfType[code] ?? null : null;
 }
 
 function byText(rules: readonly TextRule[], text: string, status: number | null): ErrorType | null {
@@ -96,7 +105,7 @@ function money(text: string, status: number | null, tellsWhen: boolean): ErrorTy
   if (status === 402) return window ? 'quota_window' : 'billing_exhausted';
   if (billingText.test(text) && allows(billingStatuses, status) && !(status === 429 && tellsWhen)) return 'billing_exhausted';
   if (status === 429 && longWindowText.test(text)) return 'quota_window';
-  return window && allows(windowStatuses, status) ? 'quota_window' : null;
+  return window && (allows(windowStatuses, status) || (status === 500 && tellsWhen)) ? 'quota_window' : null;
 }
 
 /** These two say what they are, whatever their words are about. */

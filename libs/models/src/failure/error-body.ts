@@ -1,6 +1,6 @@
 /**
  * The words and codes of an error body, in whichever of the vendors' forms it comes: `error` as text or as an object, a flat
- * body, an upstream's whole error as text inside, FastAPI's `detail`, an HTML page, or the text itself.
+ * body, a list of errors, an upstream's whole error as text inside, FastAPI's `detail`, an HTML page, or the text itself.
  */
 
 export interface ErrorBody {
@@ -19,6 +19,8 @@ export interface ErrorBody {
 export type Fields = Readonly<Record<string, unknown>>;
 
 const deepest = 5;
+/** Errors of a list that are looked at. */
+const longestList = 10;
 const longestText = 16_000;
 const longestSaid = 2000;
 
@@ -40,18 +42,24 @@ export function readErrorBody(raw: string): ErrorBody {
 /** The body and every object that may say what is wrong: `error`, `metadata`, `details`, an upstream's body as text. */
 function unwrap(value: Fields, depth: number): Fields[] {
   if (depth === 0) return [];
-  const inner = ['error', 'metadata', 'details', 'innererror', 'message', 'raw', 'detail', 'response'].flatMap((key) => {
-    const child = typeof value[key] === 'string' ? parse(value[key]) : asFields(value[key]);
+  const inner = innerKeys.flatMap((key) => listOf(value[key])).flatMap((each) => {
+    const child = typeof each === 'string' ? parse(each) : asFields(each);
     return child === null ? [] : unwrap(child, depth - 1);
   });
   return [value, ...inner];
 }
 
+const innerKeys = ['error', 'errors', 'metadata', 'details', 'innererror', 'message', 'raw', 'detail', 'response', 'data', 'fault'];
+const wordKeys = [
+  'message', 'Message', 'error', 'errors', 'detail', 'msg', 'raw', 'description', 'error_description', 'error_message', 'error_msg', 'faultstring', 'reason', 'title', 'text',
+];
+
 function wordsOf(fields: Fields): string[] {
-  const words = [fields['message'], fields['error'], fields['detail'], fields['msg'], fields['raw']].filter((each) => typeof each === 'string' && parse(each) === null);
-  const listed: unknown = fields['detail'];
-  const details = Array.isArray(listed) ? listed.map((each: unknown) => asFields(each)?.['msg']).filter((each) => typeof each === 'string') : [];
-  return [...words, ...details] as string[];
+  return wordKeys.flatMap((key) => listOf(fields[key])).filter((each) => typeof each === 'string').filter((each) => parse(each) === null);
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value.slice(0, longestList) : [value];
 }
 
 function typesOf(objects: readonly Fields[]): string[] {
@@ -69,7 +77,7 @@ function outerWords({ error, message }: Fields): string | null {
 /** A vendor's own code before the kind of error, the inner before the outer. */
 function codesOf(objects: readonly Fields[]): string[] {
   const inwardFirst = [...objects].reverse();
-  const keys = ['error_code', 'limit_source', 'code', 'type'];
+  const keys = ['error_code', 'limit_source', 'code', 'type', 'status'];
   const found = keys.flatMap((key) => inwardFirst.map((fields) => fields[key])).filter((each) => typeof each === 'string' || typeof each === 'number');
   return [...new Set(found.map((each) => String(each).toLowerCase()))];
 }
@@ -94,9 +102,12 @@ function pageTitle(text: string): string {
 }
 
 function parse(text: string): Fields | null {
-  if (!/^\s*\{/.test(text)) return null;
+  // What is trimmed holds a byte order mark, too.
+  const trimmed = text.trim();
+  if (!/^[{[]/.test(trimmed)) return null;
   try {
-    return asFields(JSON.parse(text) as unknown);
+    const value: unknown = JSON.parse(trimmed);
+    return Array.isArray(value) ? { errors: value } : asFields(value);
   } catch {
     return null;
   }

@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { brotliCompressSync, createGzip, deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createHttpFetch } from './http-fetch.ts';
 import { HttpRefusal, refusing } from './refusal.ts';
@@ -34,6 +35,42 @@ describe('fetch over node:http', () => {
     expect([response.status, response.statusText, response.ok, await response.text()]).toEqual([201, 'Made', true, 'réponse']);
     expect(response.headers.get('x-seen')).toBe('POST b 4 eins');
     expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2']);
+  });
+
+  it.each([['gzip', gzipSync], ['deflate', deflateSync], ['br', brotliCompressSync]] as const)('asks for no compression, and undoes %s all the same', async (coding, compress) => {
+    const url = await serve((request, response) => {
+      const body = compress(`{"error":"${'long '.repeat(5000)}${String(request.headers['accept-encoding'])}"}`);
+      response.writeHead(400, { 'content-encoding': coding, 'content-length': body.length }).end(body);
+    });
+    const response = await http.fetch(url);
+    expect([response.headers.get('content-encoding'), response.headers.get('content-length')]).toEqual([null, null]);
+    expect(await response.text()).toMatch(/long identity"\}$/);
+  });
+
+  it('hands on what comes of a compressed body before its end', async () => {
+    let end = (): void => undefined;
+    const url = await serve((_, response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' });
+      const zip = createGzip();
+      zip.pipe(response);
+      zip.write('one ');
+      zip.flush();
+      end = () => zip.end('two');
+    });
+    const reader = (await http.fetch(url)).body!.getReader();
+    expect(Buffer.from((await reader.read()).value!).toString()).toBe('one ');
+    end();
+    expect(Buffer.from((await reader.read()).value!).toString()).toBe('two');
+    expect((await reader.read()).done).toBe(true);
+  });
+
+  it('errs where a compressed body is none, or its connection breaks', async () => {
+    const url = await serve((request, response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' });
+      if (request.url === '/none') response.end('plain text');
+      else response.write(gzipSync('text').subarray(0, 12), () => { response.destroy(); });
+    });
+    for (const path of ['/none', '/broken']) await expect(http.fetch(url + path).then((response) => response.text())).rejects.toThrow('terminated');
   });
 
   it('has no body where the status has none', async () => {

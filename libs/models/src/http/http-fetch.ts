@@ -3,8 +3,8 @@
  * CPU per model call than the whole queue.
  *
  * Implements what those clients use: method, headers, a body of text or bytes, signal; a `Response` with status, headers and a
- * streamed body. Does not follow redirects (a 3xx is answered as it is: a redirect must not lead to an address nobody allowed),
- * does not decompress, has no time-outs of its own. Fails as the global one does: `TypeError('fetch failed')` before the status
+ * streamed body. Asks for no compression, and undoes it where a server (a proxy before it, mostly) compresses all the same. Does not follow redirects (a 3xx is answered as it is: a redirect must not lead to an address nobody allowed),
+ * has no time-outs of its own. Fails as the global one does: `TypeError('fetch failed')` before the status
  * line, a body erring with `TypeError('terminated')` after it, both with the cause; on abort the signal's reason.
  *
  * Owns: two agents and their idle sockets, which do not keep the process alive. Nothing else outlives a call: when body or
@@ -12,6 +12,8 @@
  */
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
+import { pipeline, type Readable } from 'node:stream';
+import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 
 export interface HttpFetch {
   readonly fetch: typeof fetch;
@@ -40,7 +42,7 @@ export function createHttpFetch(options: HttpFetchOptions = {}): HttpFetch {
     }
     init.signal?.throwIfAborted();
     const request = (url.protocol === 'https:' ? https : http).request(url, {
-      agent: agents[url.protocol], method: init.method ?? 'GET', headers: Object.fromEntries(new Headers(init.headers)),
+      agent: agents[url.protocol], method: init.method ?? 'GET', headers: { 'accept-encoding': 'identity', ...Object.fromEntries(new Headers(init.headers)) },
     });
     return exchange(request, body ?? undefined, init.signal ?? undefined);
   }
@@ -71,11 +73,12 @@ function exchange(request: ClientRequest, body: string | Uint8Array | undefined,
     });
     request.on('response', (message) => {
       try {
-        const read = bodyOf(message, over);
+        const decoder = decoderOf(message);
+        const read = bodyOf(decoder === null ? message : pipeline(message, decoder, () => undefined), over);
         onAbort = read.fail;
         const status = message.statusCode ?? 0;
         if (bodiless.has(status)) message.resume();
-        resolve(new Response(bodiless.has(status) ? null : read.stream, { status, statusText: message.statusMessage ?? '', headers: headersOf(message) }));
+        resolve(new Response(bodiless.has(status) ? null : read.stream, { status, statusText: message.statusMessage ?? '', headers: headersOf(message, decoder === null ? [] : ['content-encoding', 'content-length']) }));
       } catch (error) {
         over();
         request.destroy();
@@ -86,8 +89,22 @@ function exchange(request: ClientRequest, body: string | Uint8Array | undefined,
   });
 }
 
+/** What came whole of a body that breaks off is handed on: whether that was all, its reader knows. */
+const zlibOptions = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
+const brotliOptions = { flush: constants.BROTLI_OPERATION_FLUSH, finishFlush: constants.BROTLI_OPERATION_FLUSH };
+
+/** Null where the body is as it is, or in a way that nobody asked for and that is not known here. */
+function decoderOf({ headers }: IncomingMessage): NodeJS.ReadWriteStream & Readable | null {
+  switch (headers['content-encoding']?.trim().toLowerCase()) {
+    case 'gzip': case 'x-gzip': return createGunzip(zlibOptions);
+    case 'deflate': return createInflate(zlibOptions);
+    case 'br': return createBrotliDecompress(brotliOptions);
+    default: return null;
+  }
+}
+
 /** Asks for more only when it is read, and calls `over` once, when nothing more can come. */
-function bodyOf(message: IncomingMessage, over: () => void): { readonly stream: ReadableStream<Uint8Array>; readonly fail: (reason: unknown) => void } {
+function bodyOf(message: Readable, over: () => void): { readonly stream: ReadableStream<Uint8Array>; readonly fail: (reason: unknown) => void } {
   let fail: (reason: unknown) => void = () => undefined;
   const stream = new ReadableStream<Uint8Array>({
     start(controller) {
@@ -123,10 +140,10 @@ function bodyOf(message: IncomingMessage, over: () => void): { readonly stream: 
   return { stream, fail };
 }
 
-function headersOf(message: IncomingMessage): Headers {
+function headersOf(message: IncomingMessage, without: readonly string[]): Headers {
   const headers = new Headers();
   for (const [name, values] of Object.entries(message.headersDistinct)) {
-    for (const value of values ?? []) headers.append(name, value);
+    if (!without.includes(name)) for (const value of values ?? []) headers.append(name, value);
   }
   return headers;
 }

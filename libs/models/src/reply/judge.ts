@@ -41,7 +41,7 @@ export function failedReply(error_type: ErrorType, detail: string, usage: Usage 
 
 /** A call as the wire gave it; nothing of it is certain. */
 export function readCall(raw: { readonly id: unknown; readonly name: unknown; readonly args: unknown }, request: ModelRequest): ReplyCall {
-  const name = typeof raw.name === 'string' && raw.name !== '' ? raw.name.toWellFormed() : 'unnamed_tool';
+  const name = typeof raw.name === 'string' && raw.name.trim() !== '' ? raw.name.trim().toWellFormed() : 'unnamed_tool';
   const tool = request.tools.find((each) => each.wire_name === name || each.name === name);
   return { provider_id: typeof raw.id === 'string' && raw.id !== '' ? raw.id.toWellFormed() : null, name, ...readArguments(raw.args, tool) };
 }
@@ -52,8 +52,11 @@ export function usageOf(counts: { readonly input: unknown; readonly output: unkn
   return { ...noUsage, input_tokens, output_tokens: count(counts.output), cached_tokens: Math.min(input_tokens, count(counts.cached)) };
 }
 
+/** Tokens. What a server counts beyond it is no count: sums over many runs must stay numbers. */
+const mostTokens = 1e9;
+
 export function count(value: unknown): number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= mostTokens ? value : 0;
 }
 
 export function asObject(value: unknown): Readonly<Record<string, unknown>> {

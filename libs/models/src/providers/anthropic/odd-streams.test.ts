@@ -66,6 +66,31 @@ describe('events and blocks', () => {
   });
 });
 
+describe('blocks of servers that imitate this wire', () => {
+  const block = (index: number | undefined, content_block: object, ...deltas: readonly object[]) => [
+    { type: 'content_block_start', index, content_block }, ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })), { type: 'content_block_stop', index },
+  ];
+  const call = (index: number | undefined, id: string, ...pieces: readonly unknown[]) => block(index, { type: 'tool_use', id, name: 'save', input: {} }, ...pieces.map((partial_json) => ({ type: 'input_json_delta', partial_json })));
+  const calls = async (...parts: readonly { readonly type: string }[]) => (await events(start, ...parts, ending('tool_use'), stop)) as { reply?: { calls: readonly { provider_id: string; input: unknown }[]; text: string } };
+
+  it.each([0, undefined])('C12: are all there where each has the index %s', async (index) => {
+    expect(await calls(...block(index, { type: 'text', text: 'So' }), ...call(index, 'A', '{"p":', '"a"}'), ...call(index, 'B', '{"p":"b"}'))).toMatchObject({
+      reply: { text: 'So', calls: [{ provider_id: 'A', input: { p: 'a' } }, { provider_id: 'B', input: { p: 'b' } }] },
+    });
+  });
+
+  it('C18, C19: bring an input as an object, or again and again', async () => {
+    expect((await calls(...call(0, 'A', { p: 1 }), ...call(1, 'B', '{"p"', '{"p":1}', '{"p":1}'), ...call(2, 'C', '{}', '{"p":1}'))).reply?.calls.map(({ input }) => input)).toEqual([{ p: 1 }, { p: 1 }, { p: 1 }]);
+    expect(await calls(...block(0, { type: 'tool_use', id: 'A', name: 'save', input: { p: 1 } }, { type: 'input_json_delta', partial_json: '{}' }))).toMatchObject({ reply: { calls: [{ input: { p: 1 } }] } });
+  });
+
+  it('come as a whole message where the server does not stream; without its end it is none', async () => {
+    const message = { type: 'message', role: 'assistant', model: 'm', content: [{ type: 'text', text: 'So' }, { type: 'tool_use', id: 'A', name: 'save', input: { p: 1 } }], stop_reason: 'tool_use', usage: { input_tokens: 3, output_tokens: 4 } };
+    expect(await events(JSON.stringify(message))).toMatchObject({ reply: { text: 'So', finish: 'tool_calls', calls: [{ provider_id: 'A', input: { p: 1 } }], usage: { input_tokens: 3, output_tokens: 4 } } });
+    expect(await events(JSON.stringify({ ...message, stop_reason: null }))).toMatchObject({ failure: { error_type: 'stream_interrupted' } });
+  });
+});
+
 describe('the end', () => {
   it('that refuses has blocked the content', async () => {
     expect(await events(start, ending('refusal', { stop_details: { type: 'refusal', category: 'cyber', explanation: null } }), stop)).toMatchObject({

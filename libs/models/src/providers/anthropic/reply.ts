@@ -1,5 +1,6 @@
 /**
- * Puts a stream of Messages events together: blocks by their index, counts from its beginning and its end.
+ * Puts a stream of Messages events together: blocks in the order in which they begin (not every server counts them), counts from its
+ * beginning and its end. A whole message, from a server that does not stream, is taken as well.
  *
  * States: open → closed (`message_stop`). Events and blocks of unknown kinds are passed over.
  */
@@ -8,19 +9,16 @@ import { StreamedError } from '../../http/stream-fault.ts';
 import type { EventCollector } from '../../http/streamed-call.ts';
 import type { ProviderOutcome } from '../../provider.ts';
 import { asObject, count, failedReply, judged, readCall, usageOf } from '../../reply/judge.ts';
-import { createTextAssembler } from '../../reply/text-assembler.ts';
+import { isCut, listOf, saysError } from '../../reply/loose.ts';
 import { withOwnNames } from '../../request/argument-names.ts';
 import { plainSchema } from '../../request/plain-schema.ts';
+import { createBlocks, inputOf, text, type Block } from './blocks.ts';
 import { layoutOf, type LaidBlock } from './thinking.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A block in the making; `text` is what its deltas have brought. */
-interface Block { readonly kind: string; readonly start: Fields; text: string; signature: string }
-
 export function createReplyCollector(request: ModelRequest, onText: (increment: string) => void): EventCollector {
-  const assembler = createTextAssembler();
-  const blocks = new Map<unknown, Block>();
+  const blocks = createBlocks(onText);
   let counts: Fields | null = null;
   let served_as: unknown;
   let ending: Fields = {};
@@ -33,37 +31,15 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
     counts = { ...counts, ...Object.fromEntries(said) };
   }
 
-  function begin(index: unknown, start: Fields): void {
-    const block: Block = { kind: text(start['type']), start, text: '', signature: text(start['signature']) };
-    blocks.set(index, block);
-    // By the book a block begins empty; what stands in it all the same counts.
-    if (block.kind === 'text') take(block, 'text', text(start['text']));
-    if (block.kind === 'thinking') take(block, 'thinking', text(start['thinking']));
-  }
-
-  function take(block: Block, kind: string, increment: string): void {
-    if (block.kind !== kind || increment === '') return;
-    const shown = kind === 'text' ? assembler.take(increment) : increment;
-    block.text += shown;
-    if (kind === 'text') onText(shown);
-  }
-
-  function takeDelta(block: Block | undefined, delta: Fields): void {
-    if (block === undefined) return;
-    switch (delta['type']) {
-      case 'text_delta': return take(block, 'text', text(delta['text']));
-      case 'thinking_delta': return take(block, 'thinking', text(delta['thinking']));
-      case 'input_json_delta': return take(block, 'tool_use', text(delta['partial_json']));
-      case 'signature_delta': block.signature += text(delta['signature']);
+  function takeWhole(message: Fields): void {
+    takeUsage(message['usage']);
+    served_as = message['model'];
+    for (const [index, block] of listOf(message['content']).entries()) {
+      blocks.begin(index, asObject(block));
+      blocks.end(index);
     }
-  }
-
-  /** What was held back of a character that never became whole. */
-  function endText(block: Block | undefined): void {
-    if (block?.kind !== 'text') return;
-    const rest = assembler.end();
-    block.text += rest;
-    onText(rest);
+    ending = message;
+    closed = text(message['stop_reason']) !== '';
   }
 
   function takeEvent(type: unknown, value: Fields): boolean {
@@ -73,9 +49,10 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
         served_as = asObject(value['message'])['model'];
         return true;
       }
-      case 'content_block_start': begin(value['index'], asObject(value['content_block'])); return true;
-      case 'content_block_delta': takeDelta(blocks.get(value['index']), asObject(value['delta'])); return true;
-      case 'content_block_stop': endText(blocks.get(value['index'])); return true;
+      case 'content_block_start': blocks.begin(value['index'], asObject(value['content_block'])); return true;
+      case 'message': takeWhole(value); return true;
+      case 'content_block_delta': blocks.add(value['index'], asObject(value['delta'])); return true;
+      case 'content_block_stop': blocks.end(value['index']); return true;
       case 'message_delta': {
         ending = { ...ending, ...asObject(value['delta']) };
         takeUsage(value['usage']);
@@ -91,11 +68,11 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
       if (value === null) return false;
       // Some servers name the event only in its data.
       const type = value['type'] ?? name;
-      if (name === 'error' || type === 'error' || (value['error'] !== undefined && value['error'] !== null)) throw new StreamedError(data);
+      if (name === 'error' || type === 'error' || saysError(value)) throw new StreamedError(data);
       return takeEvent(type, value);
     },
     state: () => (closed ? 'closed' : 'open'),
-    outcome: () => judge([...blocks.values()], { ending, usage: usageFrom(counts ?? {}), served_as }, request),
+    outcome: () => judge(blocks.all(), { ending, usage: usageFrom(counts ?? {}), served_as }, request),
     usage: () => (counts === null ? null : usageFrom(counts)),
   };
 }
@@ -111,12 +88,12 @@ function judge(blocks: readonly Block[], { ending, usage, served_as }: End, requ
   }
   if (finish_raw === 'model_context_window_exceeded') return failedReply('context_overflow', 'the context window is full', usage);
   const joined = (kind: string): string => blocks.filter((block) => block.kind === kind).map((block) => block.text).join('');
-  const calls = blocks.filter((block) => block.kind === 'tool_use').map(({ start, text: json }) => withOwnNames(
-    readCall({ id: start['id'], name: start['name'], args: json === '' ? start['input'] : json }, request), request.tools, (tool) => plainSchema(tool.input_schema)));
+  const calls = blocks.filter((block) => block.kind === 'tool_use').map((block) => withOwnNames(
+    readCall({ id: block.start['id'], name: block.start['name'], args: inputOf(block) }, request), request.tools, (tool) => plainSchema(tool.input_schema)));
   const said = joined('text');
   // The log keeps no blank text.
   const provider_data = layoutOf(request.model.model, blocks.filter((block) => block.kind !== 'text' || said.trim() !== '').flatMap(laid));
-  return judged({ text: said, thinking: joined('thinking').toWellFormed(), provider_data, calls }, { finish_raw, cut: finish_raw === 'max_tokens', usage, served_as }, request);
+  return judged({ text: said, thinking: joined('thinking').toWellFormed(), provider_data, calls }, { finish_raw, cut: isCut(finish_raw), usage, served_as }, request);
 }
 
 function laid(block: Block): readonly LaidBlock[] {
@@ -133,8 +110,4 @@ function laid(block: Block): readonly LaidBlock[] {
 function usageFrom({ input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens }: Fields): Usage {
   const cached = count(cache_read_input_tokens);
   return usageOf({ input: count(input_tokens) + cached + count(cache_creation_input_tokens), output: output_tokens, cached });
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

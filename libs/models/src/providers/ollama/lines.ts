@@ -8,6 +8,7 @@
  *    the connection can be used again.
  * 3  Early ends are left to the reader, who misses the `done` line.
  */
+import { saysError } from '../../reply/loose.ts';
 import { StreamedError, UnreadableReply } from '../../http/stream-fault.ts';
 
 /** Bytes of one reply; far above what any output limit allows. */
@@ -77,8 +78,10 @@ function checked(chunk: Uint8Array): Checked {
     if (line.trim() === '') continue;
     const value = parsed(line);
     if (value === null) return { lines, last: false, fault: new UnreadableReply(line) };
-    if (Object.hasOwn(value, 'error')) return { lines, last: false, fault: new StreamedError(line) };
-    lines += `${line}\n`;
+    if (saysError(value)) return { lines, last: false, fault: new StreamedError(line) };
+    // The client takes the field for an error, whatever is in it.
+    const { error, ...rest } = value;
+    lines += `${error === undefined ? line : JSON.stringify(rest)}\n`;
     if (value['done'] === true) return { lines, last: true, fault: null };
   }
   return { lines, last: false, fault: null };

@@ -22,6 +22,19 @@ async function ask(scripted: ScriptedReply) {
   return callOnce(gateway);
 }
 
+describe('the lines of servers that imitate this wire', () => {
+  it.each([null, '', false])('have an error that is %j and says nothing', async (error) => {
+    expect((await ask(raw([`${JSON.stringify({ message: { content: 'ok' }, done: false, error })}\n`, `${JSON.stringify({ done: true, done_reason: 'stop', error })}\n`]))).outcome).toMatchObject({ reply: { text: 'ok' } });
+  });
+
+  it('have text in parts, a call without its function, and other words for an end', async () => {
+    const line = { message: { content: [{ type: 'text', text: 'ok' }], tool_calls: [{ id: 'c', name: 'save', arguments: { p: 1 } }] }, done: true };
+    expect((await ask(raw([JSON.stringify({ ...line, done_reason: 'stop' })]))).outcome).toMatchObject({ reply: { text: 'ok', calls: [{ provider_id: 'c', name: 'save', input: { p: 1 } }] } });
+    expect((await ask(raw([JSON.stringify({ ...line, done_reason: 'max_tokens' })]))).outcome).toMatchObject({ reply: { finish: 'length' } });
+    expect((await ask(raw([JSON.stringify({ ...line, done_reason: 'content_filter' })]))).outcome).toMatchObject({ failure: { error_type: 'content_blocked' } });
+  });
+});
+
 describe('a stream that says something else', () => {
   const first = '{"message":{"role":"assistant","content":"Let me"},"done":false}\n';
 

@@ -5,7 +5,8 @@
  */
 import type { ModelRequest, ReplyCall } from '@treadle/core';
 import type { ProviderOutcome } from '../../provider.ts';
-import { asObject, failedReply, judged, readCall, usageOf } from '../../reply/judge.ts';
+import { failedReply, judged, readCall, usageOf } from '../../reply/judge.ts';
+import { callOf, isBlocked, isCut, listOf, partsOf } from '../../reply/loose.ts';
 import { createTextAssembler } from '../../reply/text-assembler.ts';
 
 /** A line as it may really be: nothing of it is certain. */
@@ -40,8 +41,9 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
     if (last === null) return null;
     const finish_raw = typeof last.done_reason === 'string' ? last.done_reason : '';
     const usage = usageOf({ input: last.prompt_eval_count, output: last.eval_count });
+    if (isBlocked(finish_raw)) return failedReply('content_blocked', 'the reply was stopped by the content filter', usage);
     if (finish_raw === 'load' || finish_raw === 'unload') return failedReply('overloaded', 'model is loading', usage);
-    return judged({ text, thinking: thinking.toWellFormed(), provider_data: null, calls }, { finish_raw, cut: finish_raw === 'length', usage, served_as: last.model }, request);
+    return judged({ text, thinking: thinking.toWellFormed(), provider_data: null, calls }, { finish_raw, cut: isCut(finish_raw), usage, served_as: last.model }, request);
   }
 
   return {
@@ -49,18 +51,15 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
     take: (line) => {
       const { content, thinking: thought, tool_calls } = line.message ?? {};
       if (typeof thought === 'string') thinking += thought;
-      if (typeof content === 'string') show(assembler.take(content));
-      if (Array.isArray(tool_calls)) calls.push(...tool_calls.map((call: unknown) => readOllamaCall(call, request)));
+      for (const part of partsOf(content)) {
+        if (part.thinks) thinking += part.text;
+        else show(assembler.take(part.text));
+      }
+      calls.push(...listOf(tool_calls).map((call) => readCall(callOf(call), request)));
       if (line.done === true) {
         show(assembler.end());
         last = line;
       }
     },
   };
-}
-
-function readOllamaCall(raw: unknown, request: ModelRequest): ReplyCall {
-  const { id, function: inner } = asObject(raw);
-  const { name, arguments: args } = asObject(inner);
-  return readCall({ id, name, args }, request);
 }

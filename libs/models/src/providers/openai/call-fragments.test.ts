@@ -28,6 +28,25 @@ describe('fragments of calls', () => {
     ]);
   });
 
+  it('C12: with an id of its own on every fragment are one, as long as it is not whole', () => {
+    expect(assembled([part(0, 'a1', 'save', '')], [part(0, 'a2', undefined, '{"p":')], [part(0, 'a3', undefined, '1}')])).toEqual([{ id: 'a1', name: 'save', args: '{"p":1}' }]);
+    expect(assembled([part(0, 'a', 'save', '{"p":1}')], [part(0, 'b', undefined, '{"p":2}')])).toHaveLength(2);
+  });
+
+  it('C12: that take turns under one index are put together by their ids', () => {
+    const turns = (index: number | undefined) => assembled([part(index, 'A', 'save', '{"p"')], [part(index, 'B', 'save', '{"q"')], [part(index, 'A', undefined, ':1}')], [part(index, 'B', undefined, ':2}')]);
+    for (const index of [0, undefined]) expect(turns(index)).toEqual([{ id: 'A', name: 'save', args: '{"p":1}' }, { id: 'B', name: 'save', args: '{"q":2}' }]);
+  });
+
+  it('are counted in text, too', () => {
+    const counted = (index: string, args: string, id?: string) => ({ index, ...(id === undefined ? {} : { id }), function: { ...(id === undefined ? {} : { name: 'save' }), arguments: args } });
+    expect(assembled([counted('0', '{"p":', 'A'), counted('1', '{"q":', 'B')], [counted('0', '1}')], [counted('1', '2}')]).map(({ args }) => args)).toEqual(['{"p":1}', '{"q":2}']);
+  });
+
+  it('behind an empty object that only held their place are what the call has', () => {
+    expect(assembled([part(0, 'A', 'save', '{}')], [part(0, undefined, undefined, '{"p"')], [part(0, undefined, undefined, ':1}')])).toEqual([{ id: 'A', name: 'save', args: '{"p":1}' }]);
+  });
+
   it('C09, C12: with one index and one id (or none) are told apart by what is whole', () => {
     for (const id of ['x', undefined]) {
       expect(assembled([part(0, id, 'append', '{"v":1}')], [part(0, id, 'append', '{"v":2}')]).map((call) => call.args)).toEqual(['{"v":1}', '{"v":2}']);

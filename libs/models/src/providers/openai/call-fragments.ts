@@ -3,10 +3,11 @@
  * `index`, and `arguments` are pieces of text. Really there are servers that give every call index 0 or none, that repeat name, id or
  * everything so far in every fragment, that send a call whole, or its arguments as an object.
  *
- * 1  Pieces are joined first; only where that is no JSON are they read as repetitions.
- * 2  A fragment begins another call when its id is another, or when its call is whole and the fragment begins a new object.
+ * 1  A fragment begins another call when its id is another, or when its call is whole and the fragment begins a new object.
+ * 2  Where a fragment has another id but no name, and its call is not whole, the id is the fragment's own: the call keeps its first.
  */
-import { asObject } from '../../reply/judge.ts';
+import { callOf } from '../../reply/loose.ts';
+import { isObject, joined } from '../../reply/pieces.ts';
 
 export interface AssembledCall { readonly id: unknown; readonly name: unknown; readonly args: unknown }
 
@@ -33,7 +34,9 @@ export function createCallFragments(): CallFragments {
   function slotOf(fragment: Fragment): Slot {
     const { index, indexed, id, name } = fragment;
     const bare = !indexed && id === '' && name === '';
-    const last = bare ? slots.at(-1) : slots.findLast((each) => (indexed ? each.index === index : id === '' ? each.index === index : each.id === id || (each.id === '' && each.index === index)));
+    // Fragments of several calls may take turns under one index.
+    const own = id === '' ? undefined : slots.findLast((each) => each.id === id && (!indexed || each.index === index));
+    const last = bare ? slots.at(-1) : own ?? slots.findLast((each) => (indexed ? each.index === index : id === '' ? each.index === index : each.id === id || (each.id === '' && each.index === index)));
     if (last !== undefined && !beginsAnother(last, fragment)) return last;
     const slot: Slot = { index, id, name: '', pieces: [], value: undefined };
     slots.push(slot);
@@ -45,7 +48,7 @@ export function createCallFragments(): CallFragments {
       fragments.forEach((raw, position) => {
         const fragment = readFragment(raw, position);
         const slot = slotOf(fragment);
-        if (fragment.id !== '') slot.id = fragment.id;
+        if (slot.id === '') slot.id = fragment.id;
         slot.name = joinedName(slot, fragment.name);
         if (typeof fragment.args === 'string') slot.pieces.push(fragment.args);
         else if (fragment.args !== undefined && fragment.args !== null) slot.value = fragment.args;
@@ -56,14 +59,14 @@ export function createCallFragments(): CallFragments {
 }
 
 function readFragment(raw: unknown, position: number): Fragment {
-  const { index, id, function: inner } = asObject(raw);
-  const { name, arguments: args } = asObject(inner);
+  const { index: said, id, name, args } = callOf(raw);
+  const index = typeof said === 'string' && /^\d{1,9}$/.test(said) ? Number(said) : said;
   const indexed = typeof index === 'number';
   return { index: indexed ? index : position, indexed, id: text(id), name: text(name), args };
 }
 
 function beginsAnother(slot: Slot, { id, name, args }: Fragment): boolean {
-  if (id !== '' && slot.id !== '' && id !== slot.id) return true;
+  if (id !== '' && slot.id !== '' && id !== slot.id) return name !== '' || slot.value !== undefined || isObject(joined(slot.pieces));
   if (id === '' && name === '') return false;
   if (slot.value !== undefined) return typeof args === 'object' && args !== null && JSON.stringify(args) !== JSON.stringify(slot.value);
   if (typeof args !== 'string' || !args.trimStart().startsWith('{')) return false;
@@ -76,28 +79,6 @@ function joinedName(slot: Slot, name: string): string {
   if (name === '' || name === slot.name) return slot.name;
   if (name.startsWith(slot.name)) return name;
   return slot.pieces.join('') === '' && slot.value === undefined ? slot.name + name : slot.name;
-}
-
-/** As pieces; where that is no JSON, as repetitions of all so far, if that is some. */
-function joined(pieces: readonly string[]): string {
-  const plain = pieces.join('');
-  if (plain.trim() === '' || isJson(plain)) return plain;
-  let grown = '';
-  for (const piece of pieces) grown = grown !== '' && piece.startsWith(grown) ? piece : grown + piece;
-  return isJson(grown) ? grown : plain;
-}
-
-function isJson(value: string): boolean {
-  try {
-    JSON.parse(value);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function isObject(value: string): boolean {
-  return value.trimStart().startsWith('{') && isJson(value);
 }
 
 function text(value: unknown): string {

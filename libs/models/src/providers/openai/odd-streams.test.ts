@@ -30,6 +30,40 @@ const chunks = (...parts: readonly string[]) => outcomeOf(raw([...parts, done]))
 const counts = { prompt_tokens: 40, completion_tokens: 9, prompt_tokens_details: { cached_tokens: 30 } };
 const usage = { input_tokens: 40, output_tokens: 9, cached_tokens: 30, wasted_tokens: 0, cost_usd: 0 };
 
+describe('the words of servers that imitate this wire', () => {
+  it.each(['max_tokens', 'MAX_TOKENS', 'model_length', 'length'])('C28: %s is a reply that was cut, and no answer', async (finish) => {
+    expect(await chunks(delta({ content: 'The result is 4' }), delta({}, finish))).toMatchObject({ reply: { finish: 'length', finish_raw: finish } });
+  });
+
+  it.each(['SAFETY', 'RECITATION', 'content_filter'])('%s is a filter', async (finish) => {
+    expect(await chunks(delta({}, finish))).toMatchObject({ failure: { error_type: 'content_blocked' } });
+  });
+
+  it.each([null, '', false])('an error that is %j is none', async (error) => {
+    expect(await chunks(frame({ choices: [{ index: 0, delta: { content: 'ok' } }], error }), delta({}, 'stop'))).toMatchObject({ reply: { text: 'ok' } });
+  });
+
+  it('C19: a whole message behind its deltas is no second one', async () => {
+    expect(await chunks(delta({ content: 'ok' }), frame({ choices: [{ index: 0, message: { content: 'ok' }, finish_reason: 'stop' }] }))).toMatchObject({ reply: { text: 'ok' } });
+    expect(await chunks(delta({ role: 'assistant' }), frame({ choices: [{ index: 0, message: { content: 'ok' }, finish_reason: 'stop' }] }))).toMatchObject({ reply: { text: 'ok' } });
+  });
+
+  it('C28: "null" is no end', async () => {
+    expect(await outcomeOf(raw([delta({ content: 'The result is 4' }, 'null')]))).toMatchObject({ failure: { error_type: 'stream_interrupted' } });
+  });
+
+  it('text comes in parts, or as one part', async () => {
+    expect(await chunks(delta({ content: ['a', { type: 'text', text: 'b' }] }), delta({ content: { type: 'text', text: 'c' } }), delta({}, 'stop'))).toMatchObject({ reply: { text: 'abc' } });
+  });
+
+  it('a call stands without its list, and without its function', async () => {
+    const call = { id: 'A', name: ' save ', arguments: { p: 1 } };
+    for (const tool_calls of [call, [call], [{ id: 'A', function: { name: 'save', arguments: '{"p":1}' } }]]) {
+      expect(await chunks(delta({ tool_calls }), delta({}, 'stop'))).toMatchObject({ reply: { finish: 'tool_calls', calls: [{ provider_id: 'A', name: 'save', input: { p: 1 } }] } });
+    }
+  });
+});
+
 describe('chunks', () => {
   it('C31: without choices bring the counts, once', async () => {
     expect(await chunks(delta({ content: 'ok' }), delta({}, 'stop'), frame({ choices: [], usage: counts }), frame({ usage: counts }))).toMatchObject({ reply: { text: 'ok', usage } });
@@ -50,6 +84,10 @@ describe('chunks', () => {
       choices: [], usage: { prompt_tokens: 32, completion_tokens, total_tokens, completion_tokens_details: { reasoning_tokens: 94 } } }));
     expect(await thought(103, 135)).toMatchObject({ reply: { usage: { input_tokens: 32, output_tokens: 103 } } });
     expect(await thought(9, 135)).toMatchObject({ reply: { usage: { input_tokens: 32, output_tokens: 103 } } });
+  });
+
+  it.each([-5, 1.5, '12', null, 2 ** 53 - 1, 1e300])('count %s as nothing', async (prompt_tokens) => {
+    expect(await chunks(delta({ content: 'ok' }, 'stop'), frame({ choices: [], usage: { prompt_tokens, completion_tokens: 3 } }))).toMatchObject({ reply: { usage: { input_tokens: 0, output_tokens: 3 } } });
   });
 
   it('count no more tokens of a cache than the prompt has', async () => {

@@ -9,6 +9,7 @@ import { StreamedError } from '../../http/stream-fault.ts';
 import type { EventCollector } from '../../http/streamed-call.ts';
 import type { ProviderOutcome } from '../../provider.ts';
 import { asObject, count, failedReply, judged, readCall, usageOf } from '../../reply/judge.ts';
+import { isBlocked, isCut, listOf, partsOf, saysError } from '../../reply/loose.ts';
 import { createTextAssembler } from '../../reply/text-assembler.ts';
 import { createCallFragments } from './call-fragments.ts';
 
@@ -40,7 +41,7 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
       else show(assembler.take(part.text));
     }
     if (typeof delta['refusal'] === 'string') refusal += delta['refusal'];
-    if (Array.isArray(tool_calls)) fragments.take(tool_calls);
+    fragments.take(listOf(tool_calls));
     if (function_call !== undefined && function_call !== null) fragments.take([{ index: 0, function: function_call }]);
   }
 
@@ -49,8 +50,11 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
     // One is asked for; a server that sends several would mix two replies.
     const choice = Array.isArray(choices) ? asObject(choices.find((each: unknown) => (asObject(each)['index'] ?? 0) === 0)) : {};
     const { finish_reason } = choice;
-    takeDelta(asObject(choice['delta'] ?? choice['message']));
-    if (typeof finish_reason === 'string' && finish_reason !== '') finish_raw ??= finish_reason;
+    // A whole message behind what came in deltas repeats it.
+    const came = text !== '' || thinking !== '' || fragments.calls().length > 0;
+    takeDelta(asObject(choice['delta'] ?? (came ? {} : choice['message'])));
+    // Some write the missing word out.
+    if (typeof finish_reason === 'string' && finish_reason !== '' && finish_reason !== 'null') finish_raw ??= finish_reason;
     usage = readUsage(chunk['usage']) ?? usage;
     served_as ??= chunk['model'];
     return choices !== undefined || chunk['usage'] !== undefined;
@@ -61,11 +65,11 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
     const calls = fragments.calls().map((call) => readCall(call, request));
     const raw = finish_raw ?? '';
     const cost = usage ?? usageOf({ input: 0, output: 0 });
-    if (raw === 'content_filter') return failedReply('content_blocked', 'the reply was stopped by the content filter', cost);
+    if (isBlocked(raw)) return failedReply('content_blocked', 'the reply was stopped by the content filter', cost);
     if (raw === 'insufficient_system_resource') return failedReply('overloaded', 'the server ran out of resources in the middle of the reply', cost);
     if (raw === 'error') return failedReply('server_error', 'the server ended the reply with an error', cost);
     if (refusal !== '' && text.trim() === '' && calls.length === 0) return failedReply('content_blocked', `the model refused: ${refusal}`, cost);
-    return judged({ text, thinking: thinking.toWellFormed(), provider_data: null, calls }, { finish_raw: raw, cut: raw === 'length', usage: cost, served_as }, request);
+    return judged({ text, thinking: thinking.toWellFormed(), provider_data: null, calls }, { finish_raw: raw, cut: isCut(raw), usage: cost, served_as }, request);
   }
 
   return {
@@ -89,20 +93,7 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
 
 /** In a frame of its own, under its event's name, beside empty choices, or flat. */
 function isError(name: string, value: Fields): boolean {
-  return name === 'error' || (value['error'] !== undefined && value['error'] !== null) || value['object'] === 'error' || value['type'] === 'error';
-}
-
-interface TextPart { readonly text: string; readonly thinks: boolean }
-
-/** Text, or (some servers) a list of parts, the model's thinking among them. */
-function partsOf(content: unknown): TextPart[] {
-  if (typeof content === 'string') return [{ text: content, thinks: false }];
-  if (!Array.isArray(content)) return [];
-  return content.flatMap((raw: unknown): TextPart[] => {
-    const part = asObject(raw);
-    if (part['type'] === 'thinking') return partsOf(part['thinking']).map((each) => ({ ...each, thinks: true }));
-    return typeof part['text'] === 'string' ? [{ text: part['text'], thinks: false }] : [];
-  });
+  return name === 'error' || saysError(value) || value['object'] === 'error' || value['type'] === 'error';
 }
 
 /** Cached tokens are among the prompt's; DeepSeek counts them under a name of its own. */
