@@ -1,6 +1,6 @@
 /** What the host counts: turns, time, calls, tokens, money, loops, repeated errors; and how a run ends at a limit. */
 import { describe, expect, test } from 'vitest';
-import { stamp } from './codec.ts';
+import { lookAhead, stamp } from './codec.ts';
 import { decide } from './decide.ts';
 import type { EventBody } from './events.ts';
 import { evolve } from './evolve.ts';
@@ -107,9 +107,18 @@ describe('loops', () => {
     ['things', (turn: number) => ({ id: `01a22d0a-0c7b-7cc5-bda9-1048286f6e0${turn}` })],
     ['numbers', (turn: number) => ({ page: turn })],
   ])('calls for other %s are no loop', (_name, input) => {
-    const prints = [1, 2, 3, 4, 5, 6].map((turn) => callFingerprint('look', input(turn)));
+    const prints = [1, 2, 3, 4, 5, 6].map((turn) => callFingerprint('look', input(turn), 2));
     expect(new Set(prints).size).toBe(6);
     expect(repetitions(prints)).toBe(1);
+  });
+
+  test('a log of before keeps the prints that it had: there a day and an id said nothing', () => {
+    const [one, other] = ['01a22d0a-0c7b-7cc5-bda9-1048286f6e01', '01a22d0a-0c7b-7cc5-bda9-1048286f6e02'];
+    expect(callFingerprint('look', { id: one })).toBe(callFingerprint('look', { id: other }));
+    const call: EventBody = { type: 'tool_use', tool_use_id: 'c', provider_id: null, tool_name: 'look', tool_input: { id: one! }, execution: 'parallel' };
+    const printsBy = (rules: Pick<RunState, 'rules'>): readonly string[] => lookAhead({ ...fixture({}), rules: undefined, ...rules } as RunState, [call]).call_prints;
+    expect(printsBy({})).toEqual([callFingerprint('look', { id: one })]);
+    expect(printsBy({ rules: 2 })).toEqual([callFingerprint('look', { id: one }, 2)]);
   });
 
   test('two calls in turns are one, too; another call in between gives a new chance; polling is none', () => {

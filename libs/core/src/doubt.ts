@@ -28,7 +28,7 @@ export function resolved(state: RunState, words: readonly OutcomeCommand[]): Eve
     const happened = word.outcome === 'happened';
     const content = word.content?.toWellFormed() ?? (happened ? notes.happened : notes.did_not_happen);
     return [
-      { type: 'outcome_resolved', tool_use_id, digest: callFingerprint(tool_name, call.tool_input), decision: word.outcome, by: word.by, reason: null },
+      { type: 'outcome_resolved', tool_use_id, digest: callFingerprint(tool_name, call.tool_input, state.rules), decision: word.outcome, by: word.by, reason: null },
       { type: 'tool_result', tool_use_id, tool_name, content, is_error: !happened, duration: 0, ...(happened ? {} : { outcome: 'not_started' as const }) },
     ];
   });

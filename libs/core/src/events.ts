@@ -41,6 +41,11 @@ export interface RunCreated {
   readonly priority: number;
   /** ISO 8601, or null for at once. */
   readonly run_at: string | null;
+  /**
+   * By which rules the log is folded, where ours have changed since: 2 takes calls for other days or other ids for other calls. Absent in
+   * logs of before, which fold as they did.
+   */
+  readonly rules?: 2;
   /** The trace that the run belongs to (traceparent.ts): its turns are parts of that span. Absent where nobody traces. */
   readonly traceparent?: string;
   /** Of later releases; null until then. */

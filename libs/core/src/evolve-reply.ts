@@ -38,7 +38,7 @@ export function called(state: RunState, event: ToolUse & { seq: number }): Parti
 /** Polling is repetition on purpose, and invalid calls are counted for themselves. */
 function remembered(state: RunState, event: ToolUse): Partial<RunState> {
   if (event.invalid !== undefined || isPolling(state, event.tool_name)) return {};
-  const call_prints = [...state.call_prints, callFingerprint(event.tool_name, event.tool_input)].slice(-rememberedCalls);
+  const call_prints = [...state.call_prints, callFingerprint(event.tool_name, event.tool_input, state.rules)].slice(-rememberedCalls);
   return { call_prints, loop_noted: state.loop_noted && repetitions(call_prints) > 1 };
 }
 

@@ -3,14 +3,16 @@
  * is the time of day; a day, or an id, is what it asks for. Of an error it is every number, date and id.
  */
 import { canonicalJson } from './canonical-json.ts';
+import type { RunCreated } from './events.ts';
 
 /** How many calls are remembered; a repeating pattern of up to three calls is seen within them. */
 export const rememberedCalls = 24;
 /** Errors are counted within so many turns. */
 export const errorWindowTurns = 20;
 
-export function callFingerprint(name: string, input: Readonly<Record<string, unknown>>): string {
-  return hash(`${name} ${timeless(canonicalJson(input))}`);
+/** Without `rules` as in logs of before: a day and an id were left out of a call, too. */
+export function callFingerprint(name: string, input: Readonly<Record<string, unknown>>, rules?: RunCreated['rules']): string {
+  return hash(`${name} ${(rules === undefined ? steady : timeless)(canonicalJson(input))}`);
 }
 
 export function errorFingerprint(kind: string, detail: string): string {

@@ -19,7 +19,7 @@ export function fixture({ limits = {}, spec = {}, window = 1000, events = [] }: 
   const tools = [tool('look'), tool('write', { effect: 'once', parallel: 'serial' }), tool('poll', { polling: true })];
   return lookAhead({ ...initialState, run_id: 'run_x' }, [
     {
-      type: 'run_created', agent: 'a', agent_version: 'v', session_id: 's', parent_run_id: null, forked_from: null, tenant: 't', limits: { ...defaultLimits, ...limits },
+      type: 'run_created', rules: 2, agent: 'a', agent_version: 'v', session_id: 's', parent_run_id: null, forked_from: null, tenant: 't', limits: { ...defaultLimits, ...limits },
       chain: 'c', tools: ['*'], metadata: {}, tags: [], priority: 50, run_at: null, agent_spec: { ...specWith(window), ...spec },
     },
     { type: 'user_message', content: 'hi' }, { type: 'state_change', old: 'queued', new: 'running', reason: 'claimed' },

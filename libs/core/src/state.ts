@@ -5,7 +5,7 @@
  */
 import type { AgentSpec, ParallelClass, ToolDefinition } from './agent-spec.ts';
 import type { ErrorType } from './error-type.ts';
-import type { Check, ChildLimits, ChildRunEvent, PendingCall } from './events.ts';
+import type { Check, ChildLimits, ChildRunEvent, PendingCall, RunCreated } from './events.ts';
 import { errorWindowTurns } from './fingerprint.ts';
 import { defaultLimits, type Limits } from './limits.ts';
 import type { KeptMessage, ToolImage, Transcript } from './message.ts';
@@ -64,6 +64,8 @@ export interface Partial_ {
 export interface RunState {
   /** Raised by an event that an older fold could not go on from; so it is stored with that. See `newestFold`. */
   readonly fold_version: number;
+  /** By which rules the log is folded, where those of before are not the same. */
+  readonly rules?: RunCreated['rules'];
   readonly last_seq: number;
   readonly last_ts: number;
   readonly epoch: number;

@@ -84,7 +84,7 @@ async function create(deps: CreateDeps, run: NewRun, options: CreateOptions & { 
   const traceparent = options.span.traceparent ?? run.traceparent ?? null;
   const bodies: EventBody[] = [
     {
-      type: 'run_created', agent: run.spec.name, agent_version: run.agent_version, agent_spec: { ...run.spec, chain }, session_id, parent_run_id: run.parent?.run_id ?? null,
+      type: 'run_created', rules: 2, agent: run.spec.name, agent_version: run.agent_version, agent_spec: { ...run.spec, chain }, session_id, parent_run_id: run.parent?.run_id ?? null,
       forked_from: run.fork?.from_run_id ?? null, tenant: run.tenant, limits: run.limits, chain: run.spec.chain.name, tools: run.spec.tools, metadata: run.metadata,
       tags: run.tags, priority: run.priority, run_at: run.run_at, ...(traceparent === null ? {} : { traceparent }),
       concurrency_key: null, start_within_s: null, webhook: null, schedule_id: null, history: null,
