@@ -4,14 +4,18 @@
  */
 
 export function joined(pieces: readonly string[]): string {
+  const [first = '', ...rest] = pieces;
+  const whole = asOne(pieces) ?? (first.trim() === '{}' ? asOne(rest) : null);
+  return whole ?? pieces.join('');
+}
+
+/** Null where neither reading is JSON. */
+function asOne(pieces: readonly string[]): string | null {
   const plain = pieces.join('');
   if (plain.trim() === '' || isJson(plain)) return plain;
   let grown = '';
   for (const piece of pieces) grown = grown !== '' && piece.startsWith(grown) ? piece : grown + piece;
-  if (isJson(grown)) return grown;
-  const [first = '', ...rest] = pieces;
-  const behind = rest.length === 0 || first.trim() !== '{}' ? '' : joined(rest);
-  return isObject(behind) ? behind : plain;
+  return isJson(grown) ? grown : null;
 }
 
 export function isObject(value: string): boolean {

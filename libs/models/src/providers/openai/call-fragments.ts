@@ -66,12 +66,17 @@ function readFragment(raw: unknown, position: number): Fragment {
 }
 
 function beginsAnother(slot: Slot, { id, name, args }: Fragment): boolean {
-  if (id !== '' && slot.id !== '' && id !== slot.id) return name !== '' || slot.value !== undefined || isObject(joined(slot.pieces));
+  if (id !== '' && slot.id !== '' && id !== slot.id) return name !== '' || slot.value !== undefined || isWhole(slot);
   if (id === '' && name === '') return false;
   if (slot.value !== undefined) return typeof args === 'object' && args !== null && JSON.stringify(args) !== JSON.stringify(slot.value);
   if (typeof args !== 'string' || !args.trimStart().startsWith('{')) return false;
   const sofar = joined(slot.pieces);
   return isObject(sofar) && !args.startsWith(sofar) && !sofar.startsWith(args);
+}
+
+/** Looked at its end first: reading all so far for every fragment would take long. */
+function isWhole({ pieces }: Slot): boolean {
+  return pieces.at(-1)?.trimEnd().endsWith('}') === true && isObject(joined(pieces));
 }
 
 /** Sent again, sent on (all so far), or sent in pieces. Once there are arguments the name is whole. */

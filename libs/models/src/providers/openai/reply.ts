@@ -45,14 +45,17 @@ export function createReplyCollector(request: ModelRequest, onText: (increment: 
     if (function_call !== undefined && function_call !== null) fragments.take([{ index: 0, function: function_call }]);
   }
 
+  /** A whole message behind what came in deltas repeats it. */
+  function came(): boolean {
+    return text !== '' || thinking !== '' || fragments.calls().length > 0;
+  }
+
   function takeChunk(chunk: Fields): boolean {
     const choices: unknown = chunk['choices'];
     // One is asked for; a server that sends several would mix two replies.
     const choice = Array.isArray(choices) ? asObject(choices.find((each: unknown) => (asObject(each)['index'] ?? 0) === 0)) : {};
     const { finish_reason } = choice;
-    // A whole message behind what came in deltas repeats it.
-    const came = text !== '' || thinking !== '' || fragments.calls().length > 0;
-    takeDelta(asObject(choice['delta'] ?? (came ? {} : choice['message'])));
+    takeDelta(asObject(choice['delta'] ?? (came() ? {} : choice['message'])));
     // Some write the missing word out.
     if (typeof finish_reason === 'string' && finish_reason !== '' && finish_reason !== 'null') finish_raw ??= finish_reason;
     usage = readUsage(chunk['usage']) ?? usage;
