@@ -6,10 +6,14 @@ export {
 } from './ports/canary-store.ts';
 export type { RunUse, UsageQuery, UsageRow } from './ports/usage-sums.ts';
 export type { Clock, Randomness } from './ports/clock.ts';
+export type { CronReading, CronRule, CronTimes } from './ports/cron-times.ts';
 export type { EventFeed, FeedNotice } from './ports/event-feed.ts';
 export type { Job, JobConsumer, JobHandler, JobOutcome } from './ports/job-queue.ts';
 export type { Bench, FleetView, ModelFleet, OpenBreaker, Outcomes, Rates, Reservation } from './ports/model-fleet.ts';
 export type { Admission, Asking, ModelCall, ModelGateway, ModelOutcome, Permit } from './ports/model-gateway.ts';
+export type {
+  NewSchedule, Schedule, ScheduleAdvance, ScheduleChange, ScheduleDefinition, ScheduleDirectory, ScheduleDuty, ScheduleError, ScheduledRun, ScheduleStore, ScheduleUpkeep,
+} from './ports/schedule-store.ts';
 export { noSpan, noTracer, traced, type Carrier, type Span, type SpanContext, type SpanEnd, type Traced, type Tracer } from './ports/tracer.ts';
 export { createArchiveProbe, type ArchiveProbe, type ArchiveProbeOptions } from './archive-probe.ts';
 export type { SeenWorker, WorkerRegistry, WorkerReport } from './ports/worker-registry.ts';
