@@ -36,6 +36,7 @@ export { childRunId, createChildRuns, type ChildDeps, type ChildRuns, type Child
 export { createRun, mintRunId, type Arms, type CreateDeps, type CreateOptions, type NewRun } from './create-run.ts';
 export { executeTurn, type DeliveryLimits, type TurnDeps, type TurnOutcome } from './execute-turn.ts';
 export { forkPoint, type ForkPoint } from './fork-run.ts';
+export { fireSchedules, scheduledRunId, type Fired, type FireDeps, type FireRound } from './fire-schedules.ts';
 export { finishRun, type FinishDeps } from './finish-run.ts';
 export { LogFollowers } from './follow-log.ts';
 export { HeldRuns } from './held-runs.ts';
