@@ -34,8 +34,8 @@ type ListQuery = z.output<typeof listQuery>;
 const readsAtOnce = 16;
 /** How many runs one request reads at most, so that no filter makes it dearer; the page may then be short, or empty, and its cursor goes on. */
 const maxLooked = 200;
-/** How far the clock that minted a run's id may be from the store's. */
-const clockSlackMs = 3_600_000;
+/** How far a run's id may be from the time of its creation: clocks that mint ids differ from the store's, and a schedule's run may be made an hour late. */
+const clockSlackMs = 3_660_000;
 
 /** A page ends early when its rows have this much: an answer can be large, and so can 200 of them. */
 const maxPageBytes = 8 * 1024 * 1024;

@@ -386,6 +386,7 @@ export function createMemoryRunStore(): MemoryRunStore {
       data.jobs = data.jobs.filter((job) => job.type !== done.type || job.run_id !== done.run_id || job.n !== done.n);
     },
     passTime: (ms) => { clockMs += ms; },
+    nowMs: () => clockMs,
     becomeAnother: () => { store = `store-${Number(store.slice(6)) + 1}`; },
     forget: () => { history.length = 0; },
     rollBack: (count) => {
