@@ -1,4 +1,4 @@
-export { ArchiveConflict, ArchiveFailed, type Archive, type ArchivedRun, type EndedRun, type Removal, type Segment } from './ports/archive.ts';
+export { ArchiveConflict, ArchiveFailed, type Archive, type ArchivedRun, type ArchivedSchedule, type EndedRun, type Removal, type Segment } from './ports/archive.ts';
 export type { AnswerJudge, AnswerView } from './ports/answer-judge.ts';
 export {
   mostDecisions, mostRuns, noTotals, type ArmTotals, type AssignRun, type Assignment, type CanaryBounds, type CanaryDecision, type CanaryDefinition, type CanaryJudge, type CanaryJudgement,
@@ -27,6 +27,7 @@ export type { ActiveRuns, ArchiveDuty, RestoredRun, StoreUpkeep, WriteBack } fro
 export type { ToolAttachment, KnownChanges, ToolCatalogue, ToolChanges, ToolRun, ToolRunner, ToolRunResult } from './ports/tool-runner.ts';
 export { callDigest } from './approvals.ts';
 export { archiveDue, archiveRun, DutyRefused, SealedEventsMissing, type ArchiveDeps, type ArchiveOptions, type ArchivingRound } from './archive-run.ts';
+export { archiveSchedules, type ArchivedScheduleDocument, type ArchiveSchedulesDeps } from './archive-schedules.ts';
 export { archiveFirst, type ArchiveFirst } from './archive-first.ts';
 export { auditRun, type AuditResult } from './audit-run.ts';
 export { canaryOutcome, judgeCanary, judgeWhenDue, orderCanary, type CanaryDeps, type CanaryOrder, type OrderOutcome } from './canary.ts';
@@ -46,6 +47,7 @@ export { LogGap, LogSetBack, readLog, wholeLog, type LogDeps, type LogEntry } fr
 export { foldLog, replayRun, type ReplayReport } from './replay-run.ts';
 export { LedgerOfLog } from './ledger-of-log.ts';
 export { restoreRuns, type RestoreDeps, type RestoreOptions, type RestoreSummary } from './restore.ts';
+export { restoreSchedules, type RestoredSchedules, type RestoreSchedulesDeps } from './restore-schedules.ts';
 export { archivedDocument, runView, type RunView } from './run-view.ts';
 export { shownWhenArchived } from './shown-when-archived.ts';
 export { WarmRuns } from './warm-runs.ts';
