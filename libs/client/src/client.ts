@@ -3,6 +3,7 @@
  */
 import type { RunEvent } from '@treadle/core';
 import type { Canary, CanaryOrder, ListedChain, ListedModel } from './canary.ts';
+import { schedulesOf, type SchedulesOfClient } from './schedules.ts';
 import { createSseParser } from './sse.ts';
 import type { UsageReport, UsageRequest } from './usage.ts';
 
@@ -30,6 +31,8 @@ export interface RunRequest {
   /** The run goes on from what the session has said. */
   readonly session_id?: string;
   readonly on_busy?: 'reject' | 'queue' | 'interrupt' | 'steer';
+  /** Another chain than the agent's. */
+  readonly chain?: string;
 }
 
 /** The run as the API answers it (contract, section 5). */
@@ -111,7 +114,7 @@ export interface CommandOptions { readonly idempotencyKey?: string }
 /** At least one of them. */
 export type RunChange = Pick<RunRequest, 'limits' | 'metadata' | 'tags'>;
 
-export interface Client {
+export interface Client extends SchedulesOfClient {
   createRun(request: RunRequest, options?: { readonly idempotencyKey?: string }): Promise<Run>;
   run(id: string): Promise<Run>;
   /** The run and the runs that it and they have started. */
@@ -171,6 +174,7 @@ export function createClient(options: ClientOptions): Client {
   const json = async <T>(method: string, path: string, init?: Parameters<typeof send>[2]): Promise<T> => (await send(method, path, init)).json() as Promise<T>;
 
   return {
+    ...schedulesOf(json),
     createRun: (request, { idempotencyKey } = {}) => json('POST', '/v1/runs', {
       body: request, ...(idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': idempotencyKey } }) }),
     run: (id) => json('GET', `/v1/runs/${encodeURIComponent(id)}`),
