@@ -28,7 +28,7 @@ export const listQuery = z.object({
 
 const known = new Set(Object.keys(listQuery.shape));
 
-type ListQuery = z.output<typeof listQuery>;
+export type ListQuery = z.output<typeof listQuery>;
 
 /** How many runs of a page are read at once. */
 const readsAtOnce = 16;
@@ -42,7 +42,8 @@ const maxPageBytes = 8 * 1024 * 1024;
 
 interface Page { readonly data: readonly RunView[]; readonly next_cursor: string | null }
 
-export async function listRuns(store: RunDirectory, tenant: string, query: ListQuery): Promise<Page> {
+/** `live`: none that has ended. */
+export async function listRuns(store: RunDirectory, tenant: string, query: ListQuery, { live = false }: { readonly live?: boolean } = {}): Promise<Page> {
   const { status = null, agent = null, tag = null, session_id = null, limit } = query;
   const wanted = filterOf(query);
   const limitAtOnce = isIndexed(query) ? limit : Math.max(limit, readsAtOnce);
@@ -51,7 +52,7 @@ export async function listRuns(store: RunDirectory, tenant: string, query: ListQ
   let bytes = 0;
   let before_id = startOf(query);
   for (let looked = 0; looked < maxLooked;) {
-    const page = await store.list({ tenant, status, agent, tag, session_id, before_id, limit: limitAtOnce });
+    const page = await store.list({ tenant, status, live, agent, tag, session_id, before_id, limit: limitAtOnce });
     for await (const view of viewsOf(store, tenant, page.run_ids)) {
       if (!wanted(view)) continue;
       data.push(view);
@@ -103,7 +104,7 @@ function filterOf(query: ListQuery): (view: RunView) => boolean {
 }
 
 /** As it would stand in a query. */
-function textOf(value: unknown): string {
+export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
