@@ -13,13 +13,15 @@ import { fieldsNotSupported, invalidRequest } from '../problem.ts';
 import { createHeaders, laterFieldsOf } from '../runs/create-schema.ts';
 import { decodeCursor, encodeCursor, json, pageLimit, pageOf, problems, takesNoFields, type ApiInstance } from '../server/api-types.ts';
 import { acceptSchedule, changeSchedule, findSchedule, removeSchedule } from './change.ts';
-import { changeScheduleSchema, createScheduleSchema, scheduleParams as params, scheduleSchema, scheduleView } from './schedule-schema.ts';
+import { changeScheduleSchema, createScheduleSchema, scheduleParams as params, scheduleSchema, scheduleView, type ScheduleView } from './schedule-schema.ts';
 
 const tags = ['schedules'];
 const pageQuery = z.strictObject({ limit: pageLimit.default(50), cursor: z.string().max(200).optional() });
 const headers = createHeaders.pick({ 'idempotency-key': true });
 /** How many schedules of a page are read at once. */
 const readsAtOnce = 16;
+/** A page ends early when its rows have this much: an input can be large. */
+const maxPageBytes = 8 * 1024 * 1024;
 
 export function scheduleRoutes(app: ApiInstance, context: ApiContext): void {
   app.post('/v1/schedules', {
@@ -68,10 +70,17 @@ async function listSchedules(context: ApiContext, tenant: string, { limit, curso
   if (cursor !== undefined && (before_id === null || !isId('sch', before_id))) throw invalidRequest([{ path: 'cursor', problem: 'not a cursor of this list' }]);
   const schedules = context.schedules();
   const { ids, next_before_id } = await schedules.list({ tenant, before_id, limit });
-  const data = [];
+  const data: ScheduleView[] = [];
+  let bytes = 0;
   for (let from = 0; from < ids.length; from += readsAtOnce) {
     const found = await Promise.all(ids.slice(from, from + readsAtOnce).map((id) => schedules.schedule(id)));
-    for (const schedule of found) if (schedule?.tenant === tenant) data.push(scheduleView(schedule));
+    for (const schedule of found) {
+      if (schedule?.tenant !== tenant) continue;
+      const view = scheduleView(schedule);
+      data.push(view);
+      bytes += Buffer.byteLength(JSON.stringify(view));
+      if (bytes > maxPageBytes && view.id !== ids.at(-1)) return { data, next_cursor: encodeCursor(view.id) };
+    }
   }
   return { data, next_cursor: next_before_id === null ? null : encodeCursor(next_before_id) };
 }

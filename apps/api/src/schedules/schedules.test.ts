@@ -107,6 +107,22 @@ test('are listed newest first, page by page', async () => {
   await own.close();
 });
 
+test('a page ends early where its schedules are large', async () => {
+  const own = createTestApi();
+  const url = '/v1/schedules';
+  for (let count = 0; count < 12; count++) await own.app.inject({ method: 'POST', url, ...asked(keysOf.alpha, { ...daily, run: { input: 'x'.repeat(900 * 1024) } }) });
+  const ids: string[] = [];
+  const sizes: number[] = [];
+  for (let cursor: string | null = ''; cursor !== null;) {
+    const page: { data: ScheduleView[]; next_cursor: string | null } = (await own.app.inject({ url: cursor === '' ? url : `${url}?cursor=${cursor}`, ...asked(keysOf.alpha) })).json();
+    ids.push(...page.data.map(({ id }) => id));
+    sizes.push(page.data.length);
+    cursor = page.next_cursor;
+  }
+  expect([sizes, new Set(ids).size]).toEqual([[10, 2], 12]);
+  await own.close();
+});
+
 describe('changing one', () => {
   test('a pause has no next time; it goes on where it stood', async () => {
     const { id, next_run_at } = await created();
