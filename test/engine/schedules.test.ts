@@ -186,6 +186,17 @@ describe('a time that can make no run', () => {
     expect(await it.runs()).toHaveLength(1);
   });
 
+  test.each([['that comes each minute', '* * * * *', 3600, 13], ['that allows ten seconds', '0 * * * *', 10, 3]])('a schedule %s is told of its missing agent, too', async (_, cron, catch_up_s, rounds) => {
+    const id = await it.create({ cron, catch_up_s });
+    it.to((await it.schedules.schedule(id))!.next_ms!);
+    it.agents.clear();
+    for (let count = 0; count < rounds; count++) {
+      await it.round();
+      it.pass(5001);
+    }
+    expect(await it.schedules.schedule(id)).toMatchObject({ failed: 1, fired: 0, last_error: { code: 'agent_not_found' } });
+  });
+
   test('a worker that was held up for long makes none', async () => {
     const id = await it.create();
     it.to(nextHour + minute);

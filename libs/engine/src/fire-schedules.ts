@@ -97,11 +97,12 @@ interface Moment { readonly due_ms: number; readonly now_ms: number }
 
 /** Null: left where it is. */
 async function makeRun(deps: FireDeps, schedule: Schedule, { due_ms, now_ms }: Moment): Promise<Made | null> {
-  const { run } = schedule.definition;
+  const { run, catch_up_s } = schedule.definition;
   const failed = (code: string, message: string): Made => ({ outcome: { type: 'failed', error: { due_ms, code, message } satisfies ScheduleError }, created: false });
   const offered = deps.agent(run.agent, run.chain);
   if (typeof offered === 'string') {
-    if (now_ms - due_ms < elsewhereMs) return null;
+    // Since the schedule stands here, and well within its window: a later time, or the end of the window, must not hide the reason.
+    if (now_ms - (schedule.next_ms ?? due_ms) < Math.min(elsewhereMs, catch_up_s * 500)) return null;
     return offered === 'agent' ? failed('agent_not_found', `No agent is named "${run.agent}" any more.`) : failed('invalid_request', `No chain is named "${run.chain}" any more.`);
   }
   const limits = limitsOfRun(offered.spec.limits, run.limits);
