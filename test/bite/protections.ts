@@ -8,6 +8,7 @@ import { boundaryProtections } from './boundary-protections.ts';
 import { canaryProtections } from './canary-protections.ts';
 import { fleetProtections } from './fleet-protections.ts';
 import { lostWriteProtections } from './lost-write-protections.ts';
+import { scheduleProtections } from './schedule-protections.ts';
 import { storeProtections } from './store-protections.ts';
 import { usageProtections } from './usage-protections.ts';
 
@@ -222,5 +223,5 @@ const durabilityProtections: readonly Protection[] = [
 
 export const protections: readonly Protection[] = [
   ...storeProtections, ...engineProtections, ...archiveProtections, ...readerProtections, ...durabilityProtections, ...fleetProtections, ...canaryProtections,
-  ...boundaryProtections, ...lostWriteProtections, ...approvalProtections, ...usageProtections,
+  ...boundaryProtections, ...lostWriteProtections, ...approvalProtections, ...usageProtections, ...scheduleProtections,
 ];

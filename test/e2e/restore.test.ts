@@ -1,4 +1,6 @@
 /** Redis is emptied under runs in every state; what the archive has is put back, and goes on. */
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import type { RunEvent } from '@treadle/core';
 import { connectRedis } from '@treadle/run-store';
 import { text, tool, type ChatBody, type ScriptedReply } from '@treadle/testkit';
@@ -40,6 +42,13 @@ async function restore(...args: string[]): Promise<Record<string, unknown>> {
   return JSON.parse(done.stdout) as Record<string, unknown>;
 }
 
+async function api(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
+  const response = await fetch(`${stage.api.url}/v1/schedules${path}`, { method, ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }) });
+  return await response.json() as Record<string, unknown>;
+}
+
+const schedule = (cron: string) => api('POST', '', { cron, timezone: 'Europe/Berlin', name: cron, run: { agent: 'tester', input: 'report' } });
+
 async function logOf(id: string): Promise<RunEvent[]> {
   const log: RunEvent[] = [];
   for await (const event of stage.client.events(id)) log.push(event);
@@ -61,10 +70,18 @@ test('with repeats accepted all go on: in a tool, paused, queued in a session, w
   for (const id of [inTool, queued, later, held]) await archived(id);
   await archived(over, (await stage.client.run(over)).last_seq);
   const before = Number((await stage.client.run(inTool))['archived_seq']);
+  const folder = join(stage.env['ARCHIVE_DIR']!, 'schedules');
+  const [nightly, gone] = [await schedule('0 3 * * *'), await schedule('0 4 * * *')];
+  await api('DELETE', `/${String(gone.id)}`);
+  await until('the one schedule is archived, and that the other was deleted', () => {
+    const names = existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.json')).sort() : [];
+    return names.join() === [`${String(nightly.id)}/000000000001.json`, `${String(gone.id)}/deleted.json`].sort().join();
+  });
   await emptied(worker);
 
-  expect(await restore('--accept-repeats')).toMatchObject({ found: 5, ended: 1, restored: 4, waiting_for_word: 0, present: 0, failed: [] });
-  expect(await restore('--accept-repeats')).toMatchObject({ found: 5, restored: 0, present: 4 });
+  expect(await restore('--accept-repeats')).toMatchObject({ found: 5, ended: 1, restored: 4, waiting_for_word: 0, present: 0, failed: [], schedules: { found: 1, restored: 1, present: 0, failed: [] } });
+  expect(await restore('--accept-repeats')).toMatchObject({ found: 5, restored: 0, present: 4, schedules: { found: 1, restored: 0, present: 1, failed: [] } });
+  expect(await api('GET', '')).toEqual({ data: [nightly], next_cursor: null });
   expect(await stage.client.run(held)).toMatchObject({ status: 'paused', pause_reason: 'requested' });
   expect(await stage.client.run(later)).toMatchObject({ status: 'queued' });
   expect(await stage.client.run(queued)).toMatchObject({ status: 'queued' });

@@ -1,6 +1,6 @@
 /** What the API is given, and how it may be set. */
 import type { AgentSpec, ChainSpec } from '@treadle/core';
-import type { Arms, CanaryDeps, Clock, LogDeps, LogFollowers, ModelFleet, Randomness, RunDirectory, Tracer, WorkerRegistry } from '@treadle/engine';
+import type { Arms, CanaryDeps, Clock, CronTimes, LogDeps, LogFollowers, ModelFleet, Randomness, RunDirectory, ScheduleDirectory, Tracer, WorkerRegistry } from '@treadle/engine';
 import type { BoardQueues } from '@treadle/queue';
 import type { KeyTable } from './auth/keys.ts';
 import type { OpenStreams } from './events/open-streams.ts';
@@ -37,6 +37,9 @@ export interface ApiDeps {
   /** May throw whatever its client library throws: see store/unavailable.ts. */
   readonly store: RunDirectory;
   readonly archive: ReadableArchive;
+  /** In the same store. */
+  readonly schedules: ScheduleDirectory;
+  readonly cron: CronTimes;
   /** What is open and benched. */
   readonly fleet: Pick<ModelFleet, 'exchange' | 'open' | 'close' | 'unbench'>;
   /** Who works. */
@@ -49,8 +52,9 @@ export interface ApiDeps {
   readonly clock: Clock;
   readonly random: Randomness;
   readonly agents: AgentCatalogue;
-  /** A chain of the configuration, for forks. */
+  /** A chain of the configuration, for runs that name one, and the names of all. */
   readonly chains?: (name: string) => ChainSpec | null;
+  readonly chainNames?: readonly string[];
   /** Draws new runs for the trials of new models; without it nobody takes part in one. */
   readonly arms?: Arms;
   /** To look at the trials and to move them. */
@@ -116,6 +120,7 @@ export interface ApiContext {
   readonly settings: Settings;
   /** The store for one request: its budget begins now. */
   readonly store: () => RunDirectory;
+  readonly schedules: () => ScheduleDirectory;
   /** Reading logs, each call bounded, the whole not. */
   readonly log: LogDeps & { readonly store: RunDirectory; readonly archive: ReadableArchive };
   readonly streams: OpenStreams;

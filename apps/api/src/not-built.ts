@@ -5,13 +5,6 @@ import type { ApiInstance } from './server/api-types.ts';
 
 /** Method, path, and what it will ask for. */
 export const notBuiltRoutes: readonly (readonly [method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, scope: Scope])[] = [
-  ['POST', '/v1/runs/batch', 'write'],
-  ['POST', '/v1/runs/cancel', 'write'],
-  ['POST', '/v1/schedules', 'write'],
-  ['GET', '/v1/schedules', 'read'],
-  ['DELETE', '/v1/schedules', 'write'],
-  ['GET', '/v1/schedules/:schedule_id', 'read'],
-  ['DELETE', '/v1/schedules/:schedule_id', 'write'],
   ['POST', '/v1/keys', 'admin'],
   ['GET', '/v1/keys', 'admin'],
   ['DELETE', '/v1/keys', 'admin'],

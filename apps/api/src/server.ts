@@ -27,13 +27,14 @@ import { transcriptRoutes } from './runs/transcript-routes.ts';
 import { answerClientError, answerErrors, answerExpectation, answerFrameworkError } from './server/answer-errors.ts';
 import { refuseUnknownQueries, useZod, type ApiInstance, type ZodTypes } from './server/api-types.ts';
 import { logRequests } from './server/log-requests.ts';
+import { scheduleRoutes } from './schedules/routes.ts';
 import { sessionRoutes } from './sessions/routes.ts';
 import { closesConnections } from './server/close-connections.ts';
 import { acceptJsonBodies } from './server/json-body.ts';
 import { queueRoutes } from './queues/routes.ts';
 import { usageRoutes } from './usage/routes.ts';
 import { workerRoutes } from './workers/routes.ts';
-import { guardedArchive, guardedStore } from './store/guarded-store.ts';
+import { guardedArchive, guardedSchedules, guardedStore } from './store/guarded-store.ts';
 
 /** A fastify instance to `listen` with, or to `inject` into. */
 export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance {
@@ -73,6 +74,7 @@ export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance
     transcriptRoutes(api, context);
     eventRoutes(api, context);
     sessionRoutes(api, context);
+    scheduleRoutes(api, context);
     breakerRoutes(api, context);
     workerRoutes(api, context);
     usageRoutes(api, context);
@@ -89,6 +91,7 @@ function contextOf(deps: ApiDeps, options: ApiOptions): ApiContext {
   return {
     deps, settings, streams,
     store: () => guardedStore(deps.store, { callTimeoutMs, budgetMs: requestBudgetMs }),
+    schedules: () => guardedSchedules(deps.schedules, { callTimeoutMs, budgetMs: requestBudgetMs }),
     log: { store: guardedStore(deps.store, { callTimeoutMs }), archive: guardedArchive(deps.archive, requestBudgetMs) },
   };
 }

@@ -8,9 +8,10 @@ import type { AddressInfo } from 'node:net';
 import { agentSpecOf, agentVersionOf, chainSpecOf, type LoadedConfig, type Settings } from '@treadle/config';
 import { createArchiveProbe, LogFollowers, shownWhenArchived, type RunStore, type Tracer } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
+import { cronTimes } from '@treadle/cron';
 import { createCanaryStore, createModelFleet, createWorkerRegistry } from '@treadle/fleet';
 import { boardQueues, turnJobs } from '@treadle/queue';
-import { connectRedis, createEventFeed, createRedisClock, createRunStore, describeRedis, inspectRedis, readinessProblems, whenReady, type RedisClock } from '@treadle/run-store';
+import { connectRedis, createEventFeed, createRedisClock, createRunStore, createScheduleStore, describeRedis, inspectRedis, readinessProblems, whenReady, type RedisClock } from '@treadle/run-store';
 import { createMetrics, watchEventLoop, type Logger, type Metrics } from '@treadle/telemetry';
 import { uuidv7 } from 'uuidv7';
 import { createKeyTable, loadKeys, type KeyTable } from './auth/keys.ts';
@@ -89,7 +90,8 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
 
   const deps: ApiDeps = {
     boardQueues: board.queues,
-    store: readable, archive, fleet: createModelFleet({ redis, prefix: settings.prefix }), workers: createWorkerRegistry(redis, { prefix: settings.prefix }), followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, keys, logger, ...trials.deps, ...(setup.tracer === undefined ? {} : { tracer: setup.tracer }),
+    store: readable, archive, schedules: createScheduleStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards }), cron: cronTimes,
+    fleet: createModelFleet({ redis, prefix: settings.prefix }), workers: createWorkerRegistry(redis, { prefix: settings.prefix }), followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, chainNames: Object.keys(setup.config.chains), keys, logger, ...trials.deps, ...(setup.tracer === undefined ? {} : { tracer: setup.tracer }),
     health: async () => {
       const [problems, inArchive] = await Promise.all([readinessProblems(redis, settings), probe.problem()]);
       // Runs are accepted and followed without it.

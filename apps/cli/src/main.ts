@@ -21,16 +21,17 @@ const commands: Record<string, Command> = {
   models: { usage: 'ls [--json]', about: 'the models that agents use', load: async () => (await import('./commands/models.ts')).modelsCommand },
   chains: { usage: 'ls [--json]', about: 'their chains, and the models on trial', load: async () => (await import('./commands/models.ts')).chainsCommand },
   canary: { usage: 'show|set|pause|promote|rollback CHAIN [STAGE] [--json]', about: 'look at the trial of a new model and move it', whole: async () => (await import('./commands/canary.ts')).canaryUsage, load: async () => (await import('./commands/canary.ts')).canaryCommand },
+  schedules: { usage: 'create|ls|show|pause|resume|rm [ID] [--json]', about: 'runs at times: cron with a time zone', whole: async () => (await import('./commands/schedules.ts')).schedulesUsage, load: async () => (await import('./commands/schedules.ts')).schedulesCommand },
   breakers: { usage: 'ls|open|reset [ID] [--json]', about: 'models and keys that are not asked now; force a breaker open, or reset one', whole: async () => (await import('./commands/breakers.ts')).breakersUsage, load: async () => (await import('./commands/breakers.ts')).breakersCommand },
   usage: { usage: '[--group-by model|agent|day] [--from DAY] [--to DAY] [--json]', about: 'tokens and cost of ended runs', load: async () => (await import('./commands/usage.ts')).usageCommand },
   doctor: { usage: '[--config FILE] [--json]', about: 'check Redis, archive, models, agents and MCP servers', load: async () => (await import('./commands/doctor.ts')).doctorCommand },
-  restore: { usage: '--from-archive [--accept-repeats] [--json]', about: 'Redis is lost: rebuild every unfinished run from the archive', load: async () => (await import('./commands/restore.ts')).restoreCommand },
+  restore: { usage: '--from-archive [--accept-repeats] [--json]', about: 'Redis is lost: rebuild every unfinished run and every schedule from the archive', load: async () => (await import('./commands/restore.ts')).restoreCommand },
   api: { usage: '', about: 'one API process, configured by the environment', load: async () => (await import('./commands/api.ts')).apiCommand },
   worker: { usage: '', about: 'one worker process, configured by the environment', load: async () => (await import('./commands/worker.ts')).workerCommand },
   test: { usage: '', about: 'all tests, with what they need', load: async () => (await import('./commands/test.ts')).testCommand },
 };
 
-const later = ['keys', 'schedules'];
+const later = ['keys'];
 
 function help(): string {
   return ['usage: treadle <command>', ...Object.entries(commands).map(([name, each]) => `  ${`${name} ${each.usage}`.padEnd(60)} ${each.about}`), aboutJson].join('\n');

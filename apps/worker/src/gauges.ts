@@ -16,16 +16,19 @@ interface Gauges {
   readonly settings: Settings; readonly store: RunStore; readonly clock: RedisClock; readonly metrics: Metrics; readonly redis: RedisClient; readonly presence: Presence;
 }
 
-export function addGauges(ticks: Ticks, gauges: Gauges): void {
+/** `full`: in words why no new run is to be made now, by what waits for the archive; null where one is. */
+export function addGauges(ticks: Ticks, gauges: Gauges): { readonly full: () => string | null } {
   const { settings, store, clock, metrics, redis, presence } = gauges;
   const shards = Array.from({ length: settings.shards }, (_, shard) => shard);
+  let waiting = 0;
   ticks.add('presence', every.presence, () => presence.beat());
   ticks.add('queues', every.queues, () => lookAtQueues(gauges));
   ticks.add('runs', every.runs, async () => { await lookAtRuns(gauges, shards); });
   ticks.add('archive backlog', every.archiveBacklog, async () => {
     const backlogs = await Promise.all(shards.map((shard) => store.archiveBacklog(shard, { looks: backlogLooks })));
     const oldest = Math.min(...backlogs.map(({ oldest_ts }) => oldest_ts ?? Infinity));
-    metrics.archiveBacklog.set(backlogs.reduce((sum, { events }) => sum + events, 0));
+    waiting = backlogs.reduce((sum, { events }) => sum + events, 0);
+    metrics.archiveBacklog.set(waiting);
     metrics.archiveLag.set(oldest === Infinity ? 0 : Math.max(0, clock.nowMs() / 1000 - oldest));
   });
   ticks.add('round trip', every.roundTrip, async () => {
@@ -33,6 +36,7 @@ export function addGauges(ticks: Ticks, gauges: Gauges): void {
     await redis.ping();
     metrics.redisRoundTrip.observe((performance.now() - startMs) / 1000);
   });
+  return { full: () => settings.archiveBacklog === 0 || waiting <= settings.archiveBacklog ? null : `${waiting} events wait for the archive` };
 }
 
 async function lookAtQueues({ settings, clock, metrics, redis, presence }: Gauges): Promise<void> {

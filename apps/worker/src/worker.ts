@@ -16,7 +16,7 @@ import { createAnswerJudge } from '@treadle/judgement';
 import { createModelGateway, type ClosableModelGateway } from '@treadle/models';
 import { consumeJobs, turnJobs } from '@treadle/queue';
 import {
-  connectRedis, createRedisClock, createRunStore, describeRedis, inspectRedis, readinessProblems, type RedisClient, type RedisClock,
+  connectRedis, createRedisClock, createRunStore, createScheduleStore, describeRedis, inspectRedis, readinessProblems, type RedisClient, type RedisClock,
 } from '@treadle/run-store';
 import { createMetrics, observeAborted, observeWrite, startAtZero, watchEventLoop, type Logger, type Metrics } from '@treadle/telemetry';
 import { createToolRunner, type OpenToolRunner } from '@treadle/tools';
@@ -28,6 +28,7 @@ import { addGauges, countDelivery } from './gauges.ts';
 import { measuredModels, measuredStore, measuredTools, measuredTurn } from './measured.ts';
 import { logDelivery, logEvent, logOtherStore } from './log-lines.ts';
 import { createPresence, type Presence } from './presence.ts';
+import { addSchedules } from './schedules.ts';
 import { createTicks, type Ticks } from './ticks.ts';
 import { toolSources } from './tool-sources.ts';
 import { createTrials } from './trials.ts';
@@ -111,7 +112,11 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const presence = createPresence({ registry, consumer, metrics, onHeard: (workers) => { elsewhere.heard(workers); }, report: { name: setup.name, version: await packageVersion(), agent_versions: elsewhere.versions, concurrency: settings.workerConcurrency, started_at_ms: clock.nowMs() } });
   // Seen from the first moment; a Redis that is away now is told at the next.
   await presence.beat().catch(() => undefined);
-  addGauges(ticks, { settings, store, clock, metrics, redis, presence });
+  const backlog = addGauges(ticks, { settings, store, clock, metrics, redis, presence });
+  addSchedules(ticks, {
+    schedules: createScheduleStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards }), archive, config: setup.config, metrics, logger, full: backlog.full,
+    creating: { store, clock, random, shards: settings.shards, arms: trials.arms, ...tracing(setup) },
+  });
   ticks.add('audit', every.audit, () => audits.round());
   ticks.add('canary', every.canary, () => trials.round());
   archive.check().catch((error: unknown) => { logger.warn({ err: error, archive: description }, 'the archive cannot be used; runs go on, and are archived when it can'); });

@@ -15,7 +15,7 @@ export const fleetDashboard = () => dashboard({
     ] },
     { title: 'Runs', panels: [
       series({ title: 'Runs by status', description: 'Runs that have not ended.', unit: 'short', stacked: true, width: 12, queries: [[fleet('treadle_runs_active', { by: ['status'] }), '{{status}}']] }),
-      series({ title: 'Accepted and ended', description: 'Where more are accepted than end for long, the queue grows.', unit: 'ops', width: 12, queries: [[rate('treadle_runs_created_total', { where: agent }), 'accepted'], [rate('treadle_runs_ended_total', { where: agent }), 'ended']] }),
+      series({ title: 'Accepted and ended', description: 'Where more are accepted than end for long, the queue grows. Of schedules (all agents): times that made a run, were missed, or could make none.', unit: 'ops', width: 12, queries: [[rate('treadle_runs_created_total', { where: agent }), 'accepted'], [rate('treadle_runs_ended_total', { where: agent }), 'ended'], [rate('treadle_schedule_runs_total', { by: ['outcome'] }), 'schedules: {{outcome}}']] }),
       series({ title: 'Ended, by stop reason', description: 'What ended runs; everything but `answered` is worth knowing.', unit: 'ops', stacked: true, width: 12, queries: [[rate('treadle_runs_ended_total', { by: ['status', 'stop_reason'], where: agent }), '{{status}}: {{stop_reason}}']] }),
       latency({ title: 'Duration of runs', description: 'From acceptance to end, with all that they waited for: workers, providers, people. Of all agents.', width: 12 }, 'treadle_run_lifetime_seconds', { by: ['status'], quantiles: [0.5, 0.95] }),
     ] },

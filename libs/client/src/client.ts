@@ -3,6 +3,7 @@
  */
 import type { RunEvent } from '@treadle/core';
 import type { Canary, CanaryOrder, ListedChain, ListedModel } from './canary.ts';
+import { schedulesOf, type SchedulesOfClient } from './schedules.ts';
 import { createSseParser } from './sse.ts';
 import type { UsageReport, UsageRequest } from './usage.ts';
 
@@ -30,6 +31,8 @@ export interface RunRequest {
   /** The run goes on from what the session has said. */
   readonly session_id?: string;
   readonly on_busy?: 'reject' | 'queue' | 'interrupt' | 'steer';
+  /** Another chain than the agent's. */
+  readonly chain?: string;
 }
 
 /** The run as the API answers it (contract, section 5). */
@@ -111,14 +114,32 @@ export interface CommandOptions { readonly idempotencyKey?: string }
 /** At least one of them. */
 export type RunChange = Pick<RunRequest, 'limits' | 'metadata' | 'tags'>;
 
-export interface Client {
+/** At least one of them, or `all`. */
+export interface CancelFilter {
+  readonly all?: true;
+  readonly status?: 'queued' | 'running' | 'paused';
+  readonly agent?: string;
+  readonly model?: string;
+  readonly tag?: string;
+  readonly session_id?: string;
+  readonly metadata?: Readonly<Record<string, string | number | boolean | null>>;
+  readonly created_after?: string;
+  readonly created_before?: string;
+  readonly cursor?: string;
+}
+
+export interface Client extends SchedulesOfClient {
   createRun(request: RunRequest, options?: { readonly idempotencyKey?: string }): Promise<Run>;
+  /** All of them or, where one is refused, none; in their order. With a key an interrupted batch is completed by asking again. */
+  createRuns(requests: readonly RunRequest[], options?: { readonly idempotencyKey?: string }): Promise<readonly Run[]>;
   run(id: string): Promise<Run>;
   /** The run and the runs that it and they have started. */
   tree(id: string): Promise<RunTree & { readonly truncated: boolean }>;
   runs(query?: Readonly<Record<string, string>>): Promise<{ readonly data: readonly Run[]; readonly next_cursor: string | null }>;
   wait(id: string, timeoutMs: number): Promise<Run>;
   cancel(id: string, options?: CommandOptions): Promise<Run>;
+  /** The live runs that the filter names, up to a thousand; where `next_cursor` is not null, ask again with it. */
+  cancelRuns(filter: CancelFilter): Promise<{ readonly cancelled: number; readonly run_ids: readonly string[]; readonly next_cursor: string | null }>;
   /** At the run's next safe point. */
   pause(id: string, options?: CommandOptions): Promise<Run>;
   resume(id: string, options?: CommandOptions & { /** A text or content parts for the model. */ readonly input?: unknown }): Promise<Run>;
@@ -171,8 +192,11 @@ export function createClient(options: ClientOptions): Client {
   const json = async <T>(method: string, path: string, init?: Parameters<typeof send>[2]): Promise<T> => (await send(method, path, init)).json() as Promise<T>;
 
   return {
+    ...schedulesOf(json),
     createRun: (request, { idempotencyKey } = {}) => json('POST', '/v1/runs', {
       body: request, ...(idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': idempotencyKey } }) }),
+    createRuns: async (runs, options) => (await json<{ data: readonly Run[] }>('POST', '/v1/runs/batch', { body: { runs }, ...keyed(options) })).data,
+    cancelRuns: (filter) => json('POST', '/v1/runs/cancel', { body: filter }),
     run: (id) => json('GET', `/v1/runs/${encodeURIComponent(id)}`),
     tree: (id) => json('GET', `/v1/runs/${encodeURIComponent(id)}/tree`),
     runs: (query = {}) => json('GET', `/v1/runs?${new URLSearchParams(query).toString()}`),

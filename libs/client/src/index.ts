@@ -1,4 +1,5 @@
 export type { Canary, CanaryOrder, CanaryStatus, ListedChain, ListedModel } from './canary.ts';
-export { ApiError, createClient, LogReset, ServerUnreachable, type Breaker, type Client, type ClientOptions, type CommandOptions, type Run, type RunChange, type RunRequest, type RunTree } from './client.ts';
+export { ApiError, createClient, LogReset, ServerUnreachable, type Breaker, type CancelFilter, type Client, type ClientOptions, type CommandOptions, type Run, type RunChange, type RunRequest, type RunTree } from './client.ts';
+export type { Schedule, ScheduledRunRequest, ScheduleRequest } from './schedules.ts';
 export { createSseParser, type SseMessage } from './sse.ts';
 export type { UsageGroup, UsageReport, UsageRequest, UsageSums } from './usage.ts';

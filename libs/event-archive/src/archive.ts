@@ -17,6 +17,7 @@ import { maxObjectBytes, putOnce, putOver } from './put.ts';
 import { readEvents } from './read-events.ts';
 import { readRemoval, removeRun } from './remove.ts';
 import { allRuns, indexedRuns } from './runs.ts';
+import { allSchedules, putSchedule, removeSchedule } from './schedules.ts';
 import { createSegmentCache } from './segment-cache.ts';
 import { encodeSegment } from './segment.ts';
 
@@ -83,6 +84,10 @@ export function createArchive(objects: ObjectStore, options: ArchiveOptions = {}
     runsOf: (tenant, day) => indexedRuns(objects, prefix, { tenant, day }),
     remove: (removal) => removeRun(objects, prefix, removal),
     removal: (run_id) => readRemoval(objects, prefix, run_id),
+
+    putSchedule: (schedule) => putSchedule(objects, prefix, schedule),
+    removeSchedule: (schedule) => removeSchedule(objects, prefix, schedule),
+    schedules: () => allSchedules(objects, prefix),
 
     async check() {
       const report = await probeObjects(objects, prefix);

@@ -62,6 +62,33 @@ export function readRunKey(prefix: string, key: string): { readonly run_id: stri
   return isId('run', run_id) ? { run_id, name } : null;
 }
 
+/** All schedules. Ends with a slash. */
+export function schedulesFolder(prefix: string): string {
+  return `${prefix}schedules/`;
+}
+
+/** Everything of one schedule. Ends with a slash. */
+export function scheduleFolder(prefix: string, schedule_id: string): string {
+  if (!isId('sch', schedule_id)) throw new RangeError('not the id of a schedule');
+  return `${schedulesFolder(prefix)}${schedule_id}/`;
+}
+
+/** Each version has a key of its own, so that a write that comes late overwrites no later one. */
+export function scheduleKey(prefix: string, schedule_id: string, version: number): string {
+  if (!isSeq(version)) throw new RangeError(`not a version: ${version}`);
+  return `${scheduleFolder(prefix, schedule_id)}${digits(version)}.json`;
+}
+
+export function scheduleRemovalKey(prefix: string, schedule_id: string): string {
+  return `${scheduleFolder(prefix, schedule_id)}deleted.json`;
+}
+
+/** Null for strangers; `version` null for a removal. */
+export function readScheduleKey(prefix: string, key: string): { readonly id: string; readonly version: number | null } | null {
+  const [, id = '', name = ''] = /^([^/]+)\/(\d{12}|deleted)\.json$/.exec(key.slice(schedulesFolder(prefix).length)) ?? [];
+  return isId('sch', id) ? { id, version: name === 'deleted' ? null : Number(name) } : null;
+}
+
 /** Where removals lie: beside the runs, since of a removed run nothing is left there. */
 export function removalsFolder(prefix: string): string {
   return `${prefix}deleted/`;

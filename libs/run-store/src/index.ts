@@ -6,3 +6,4 @@ export { connectRedis, whenReady, type ConnectionRole, type RedisClient } from '
 export { parseRedisUrl, RedisUrlNotSupported } from './redis-url.ts';
 export { readinessProblems } from './readiness.ts';
 export { createRunStore, type RunStoreOptions } from './run-store.ts';
+export { createScheduleStore, type ScheduleStoreOptions } from './schedule-store.ts';

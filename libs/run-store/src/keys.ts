@@ -9,6 +9,7 @@
  *            sessions of a tenant (zset) · tally (hash: how many runs are queued, running, paused, and how many calls wait for a word)
  *            feed (stream, dense ids n-0) · feed_n (its counter) · expiring (zset: "run tenant" by time) · index of a tenant (zset)
  *            usage of a day and a tenant (hash: ["agent","model"] → sums)
+ *            schedule:<id> (hash) · scheduled (zset: schedules by when to look) · schedules of a tenant (zset) · schedules_to_archive (zset)
  * Elsewhere  reservations of idempotency keys, each in a slot of its own
  */
 import { createHash } from 'node:crypto';
@@ -42,6 +43,11 @@ export interface Keys {
   sessionQueueSpelling(shard: number): string;
   /** What a tenant's runs have used that ended on a day. */
   usage(shard: number, day: string, tenant: string): string;
+  schedule(schedule_id: string): string;
+  scheduled(shard: number): string;
+  /** The schedules of a tenant. */
+  schedules(shard: number, tenant: string): string;
+  schedulesToArchive(shard: number): string;
   reservation(tenant: string, key: string): string;
 }
 
@@ -75,6 +81,10 @@ export function createKeys(prefix: string): Keys {
     eventsSpelling: (shard) => `${base(shard)}run:*:events`,
     indexSpelling: (shard) => `${base(shard)}index:*`,
     usage: (shard, day, tenant) => `${base(shard)}usage:${day}:${tenant}`,
+    schedule: (id) => `${base(shardOf(id))}schedule:${id}`,
+    scheduled: (shard) => `${base(shard)}scheduled`,
+    schedules: (shard, tenant) => `${base(shard)}schedules:${tenant}`,
+    schedulesToArchive: (shard) => `${base(shard)}schedules_to_archive`,
     reservation: (tenant, key) => `{${prefix}:idem:${createHash('sha256').update(JSON.stringify([tenant, key])).digest('hex')}}`,
   };
 }

@@ -16,7 +16,7 @@ export async function scanPerShard(parts: StoreParts, query: ListRuns): Promise<
   const { run, keys, options } = parts;
   const body = JSON.stringify({
     before: query.before_id ?? undefined, limit: query.limit, scan: scanLimit,
-    status: query.status ?? undefined, agent: query.agent ?? undefined, tag: query.tag ?? undefined, session: query.session_id ?? undefined,
+    status: query.status ?? undefined, live: query.live === true, agent: query.agent ?? undefined, tag: query.tag ?? undefined, session: query.session_id ?? undefined,
   });
   return Promise.all(Array.from({ length: options.shards }, async (_, shard) => {
     const reply = asReply(await run('list', { keys: [keys.index(shard, query.tenant)], args: [body, keys.ctlSpelling(shard)] }));

@@ -6,8 +6,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export const scriptNames = [
-  'active_runs', 'append_many', 'archive_backlog', 'archive_duty', 'archive_duty_done', 'archived', 'claim', 'command', 'commit', 'create', 'create_session', 'due_for_archive', 'events', 'finished', 'hand_back', 'ledger', 'list', 'list_sessions', 'moves',
-  'pump', 'read', 'recount', 'remove', 'removed', 'reserve_key', 'restore', 'restore_session', 'seal', 'session', 'usage', 'watch', 'write_back',
+  'active_runs', 'advance_schedule', 'append_many', 'archive_backlog', 'archive_duty', 'archive_duty_done', 'archived', 'change_schedule', 'claim', 'command', 'commit', 'count_schedules', 'create', 'create_schedule', 'create_session', 'due_for_archive', 'events', 'finished', 'hand_back', 'ledger', 'list', 'list_schedules', 'list_sessions', 'moves',
+  'pump', 'read', 'recount', 'remove', 'remove_schedule', 'removed', 'reserve_key', 'restore', 'restore_session', 'schedule', 'schedule_archived', 'seal', 'session', 'take_due', 'usage', 'watch', 'write_back',
 ] as const;
 
 export type ScriptName = (typeof scriptNames)[number];

@@ -1,10 +1,10 @@
 import { noUsage } from '@treadle/core';
 import { turnJobs } from '@treadle/queue';
-import { startRedis, type RedisServer } from '@treadle/testkit';
+import { newScheduleId, someDefinition, startRedis, type RedisServer } from '@treadle/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { claimRun, commitOf, createRun, runIdIn } from './fixtures/runs.ts';
-import { createRunStore } from './index.ts';
+import { createRunStore, createScheduleStore } from './index.ts';
 import { createKeys } from './keys.ts';
 import { scriptNames } from './script-texts.ts';
 
@@ -67,6 +67,14 @@ test('all keys that one script names or touches lie in one slot', async () => {
   const session_id = run_id.replace(/^run_/, 'ses_');
   await store.createSession({ id: session_id, tenant: 'acme', not_after_ms: Date.now() + 60_000 });
   await Promise.all([store.session(session_id), store.listSessions({ tenant: 'acme', before_id: null, limit: 5 })]);
+  const schedules = createScheduleStore({ redis, jobs: turnJobs({ prefix: 'slots' }) }, { prefix: 'slots', shards: 2, keepRemovedMs: 10_000 });
+  const schedule = { id: newScheduleId(1), tenant: 'acme', definition: someDefinition, paused: false, next_ms: 1000 };
+  await schedules.create({ ...schedule, not_after_ms: Date.now() + 60_000, most: 5 });
+  await Promise.all([schedules.schedule(schedule.id), schedules.list({ tenant: 'acme', before_id: null, limit: 5 }), schedules.due(1, { limit: 5, retry_ms: 0 })]);
+  await schedules.advance({ id: schedule.id, from_ms: 1000, next_ms: 2000, skipped: 0, outcome: { type: 'skipped' } });
+  await schedules.change({ id: schedule.id, tenant: 'acme', change_id: 'c', version: 1, definition: someDefinition, paused: true, next_ms: 'as_it_is', not_after_ms: Date.now() + 60_000 });
+  await schedules.remove({ id: schedule.id, tenant: 'acme', not_after_ms: Date.now() + 60_000 });
+  await schedules.archived(schedule.id, 3);
   await redis.ping('that is all');
   await watched;
   monitor.disconnect();

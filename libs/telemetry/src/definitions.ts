@@ -31,6 +31,7 @@ export const hourBuckets = [0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 20
 export const metricDefinitions = {
   runsCreated: { type: 'counter', name: 'treadle_runs_created_total', help: 'Runs accepted.', labels: ['agent'] },
   runsEnded: { type: 'counter', name: 'treadle_runs_ended_total', help: 'Runs ended, by why.', labels: ['agent', 'status', 'stop_reason'], role: 'worker' },
+  scheduleRuns: { type: 'counter', name: 'treadle_schedule_runs_total', help: 'Times of schedules that have passed: fired (a run was made), skipped (missed), failed (no run could be made; the schedule says why).', labels: ['outcome'], role: 'worker' },
   runLifetime: { type: 'histogram', name: 'treadle_run_lifetime_seconds', help: 'From the acceptance of a run to its end, whatever it waited for.', labels: ['status'], buckets: hourBuckets, role: 'worker' },
   runsActive: { type: 'gauge', name: 'treadle_runs_active', help: 'Runs that have not ended: queued, running, paused.', labels: ['status'], role: 'worker', fleet: true },
   turns: { type: 'counter', name: 'treadle_turns_total', help: 'Deliveries of turns: ended, fenced (somebody else has the run), failed (lease lost, store unclear, a fault); not those that a drain hands back.', labels: ['agent', 'outcome'], role: 'worker' },

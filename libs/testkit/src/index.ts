@@ -1,3 +1,5 @@
+export { createMemoryScheduleStore } from './doubles/schedule-store.ts';
+export { newScheduleId, scheduleStoreConformance, someDefinition, type ScheduleStoreUnderTest } from './conformance/schedule-store.ts';
 export { createMemoryCanaryStore } from './doubles/canary-store.ts';
 export { alwaysThere } from './doubles/models.ts';
 export { createMemoryRunStore, type MemoryJob, type MemoryRunStore, type Protections } from './doubles/run-store.ts';

@@ -55,6 +55,7 @@ export const createRunSchema = z.strictObject({
   run_at: z.iso.datetime({ offset: true }).refine(hasFourDigitYear, 'expected a time in the years 0000 to 9999, UTC').optional().describe('ISO 8601; a time that has passed means at once.'),
   session_id: z.string().refine((id) => isId('ses', id), 'expected the id of a session').optional().describe('The run goes on from what the session has said.'),
   on_busy: z.enum(['reject', 'queue', 'interrupt', 'steer']).default('reject').describe('What happens while the session\'s current run has not ended.'),
+  chain: z.string().min(1).max(128).optional().describe('Another chain of the configuration than the agent\'s.'),
 });
 
 export type CreateRunBody = z.output<typeof createRunSchema>;
@@ -66,7 +67,7 @@ export const createHeaders = z.object({
   'idempotency-key': idempotencyKey, traceparent: z.string().optional().describe('W3C Trace Context: the run becomes a part of this trace. Ignored where it is not valid.'),
 });
 
-const laterFields = ['concurrency_key', 'start_within_s', 'webhook', 'chain'] as const;
+const laterFields = ['concurrency_key', 'start_within_s', 'webhook'] as const;
 
 /** The paths of what a later release will take, in a body that may be anything. */
 export function laterFieldsOf(body: unknown): string[] {

@@ -33,6 +33,17 @@ describe('a new run', () => {
     expect((await post({ input: 'x', run_at: '2001-01-01T00:00:00Z' })).statusCode).toBe(202);
   });
 
+  test('goes along another chain where one is named, as another version of its agent; an unknown one is refused with those there are', async () => {
+    const [usual, other] = [(await post({ input: 'x' })).json(), (await post({ input: 'x', chain: 'eyes' })).json()];
+    expect([usual.chain, other.chain]).toEqual(['default', 'eyes']);
+    expect(other.agent_version).not.toBe(usual.agent_version);
+    const log = await api.app.inject({ url: `/v1/runs/${other.id}/events`, ...asked(keysOf.alpha) });
+    expect(log.json().data[0]).toMatchObject({ chain: 'eyes', agent_spec: { name: 'assistant', chain: { name: 'eyes' } } });
+    expect((await post({ input: [image(10)], chain: 'eyes' })).statusCode).toBe(202);
+    const refused = await post({ input: 'x', chain: 'nothing' });
+    expect([refused.statusCode, refused.json().errors]).toEqual([422, [{ path: 'chain', problem: 'unknown chain; there are: default, eyes' }]]);
+  });
+
   test('takes content parts, images too where a model of the agent sees them', async () => {
     const input = [{ type: 'text', text: 'what is this?' }, image(10)];
     expect((await post({ agent: 'seer', input })).statusCode).toBe(202);
@@ -96,7 +107,7 @@ describe('a bad request', () => {
     ['a number as agent', { input: 'x', agent: 5 }, 422, 'invalid_request', 'agent'],
     ['an unknown agent', { input: 'x', agent: 'nobody' }, 404, 'agent_not_found', 'agent'],
     ['an agent of the prototype', { input: 'x', agent: '__proto__' }, 404, 'agent_not_found', 'agent'],
-    ...['concurrency_key', 'start_within_s', 'webhook', 'chain']
+    ...['concurrency_key', 'start_within_s', 'webhook']
       .map((field): [string, unknown, number, string, string] => [`${field}, of a later release`, { input: 'x', [field]: 'y' }, 422, 'not_supported', field]),
   ];
 

@@ -8,6 +8,7 @@
  *    could create the run; else `outcome_unknown`.
  */
 import { createHash } from 'node:crypto';
+import { agentVersionOf } from '@treadle/config';
 import { canonicalJson, idIn, shardOf, type Content } from '@treadle/core';
 import { createRun, mintRunId, runView, type CreateDeps, type NewRun, type RunDirectory, type RunView } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
@@ -18,7 +19,7 @@ import { namedLimits } from './command-schema.ts';
 import type { CreateRunBody } from './create-schema.ts';
 import { commandRun } from './commands.ts';
 import { lookUp } from './find.ts';
-import { checkImages, limitsWithin } from './fitting.ts';
+import { chainNamed, checkImages, limitsWithin } from './fitting.ts';
 
 export interface AskedRun {
   readonly tenant: string;
@@ -129,15 +130,16 @@ function tooLate(): Problem {
 }
 
 /** Everything that can be refused is refused here, before anything is written. */
-function newRun(context: ApiContext, { tenant, body, traceparent }: AskedRun): NewRun {
+export function newRun(context: ApiContext, { tenant, body, traceparent }: Pick<AskedRun, 'tenant' | 'body' | 'traceparent'>): NewRun {
   const { defaultAgent } = context.settings;
   const offered = context.deps.agents.get(body.agent ?? defaultAgent);
   if (offered === null && body.agent === undefined) throw invalidRequest([{ path: 'agent', problem: `is missing, and there is no agent "${defaultAgent}" to take its place; GET /v1/agents lists those there are` }]);
   if (offered === null) throw new Problem({ status: 404, code: 'agent_not_found', detail: 'No agent has this name.', errors: [{ path: 'agent', problem: 'unknown agent' }] });
   const limits = limitsWithin(offered.spec.limits, namedLimits(body.limits));
-  checkImages(offered.spec, body.input);
+  const spec = body.chain === undefined ? offered.spec : { ...offered.spec, chain: chainNamed(context.deps, body.chain) };
+  checkImages(spec, body.input);
   return {
-    tenant, spec: offered.spec, agent_version: offered.version, limits, input: body.input, metadata: body.metadata,
+    tenant, spec, agent_version: body.chain === undefined ? offered.version : agentVersionOf(spec), limits, input: body.input, metadata: body.metadata,
     tags: [...new Set(body.tags)], priority: body.priority, run_at: body.run_at === undefined ? null : new Date(body.run_at).toISOString(),
     session_id: body.session_id ?? null, when_busy: body.on_busy === 'queue' || body.on_busy === 'interrupt' ? 'queue' : 'reject', traceparent,
   };

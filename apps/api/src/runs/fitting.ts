@@ -1,5 +1,6 @@
 /** Whether what is asked for fits the agent that a run is made by. */
-import { limitsOfRun, type AgentLimits, type AgentSpec, type Content, type Limits } from '@treadle/core';
+import { limitsOfRun, type AgentLimits, type AgentSpec, type ChainSpec, type Content, type Limits } from '@treadle/core';
+import type { ApiDeps } from '../dependencies.ts';
 import { invalidRequest, Problem } from '../problem.ts';
 
 /** The limits of a run that asks for these; the `Problem` 422 `limit_above_maximum` for one above the agent's maximum. */
@@ -9,6 +10,13 @@ export function limitsWithin(agent: AgentLimits, asked: Partial<Limits>): Limits
   const { limit, max } = outcome;
   const errors = [{ path: `limits.${limit}`, problem: `at most ${max}` }];
   throw new Problem({ status: 422, code: 'limit_above_maximum', detail: `limits.${limit} may be at most ${max} for this agent.`, errors });
+}
+
+/** A chain of the configuration; 422 with those there are for one that is unknown. */
+export function chainNamed({ chains, chainNames = [] }: Pick<ApiDeps, 'chains' | 'chainNames'>, name: string): ChainSpec {
+  const chain = chains?.(name) ?? null;
+  if (chain === null) throw invalidRequest([{ path: 'chain', problem: `unknown chain; there are: ${chainNames.join(', ')}` }]);
+  return chain;
 }
 
 /** An image that no model of the chain can see would be dropped without a word: 422. */

@@ -20,7 +20,7 @@ import { namedLimits } from './command-schema.ts';
 import { createDepsOf, refuseWhereFull } from './create.ts';
 import { createHeaders, inputSchema, laterFieldsOf, limitsSchema } from './create-schema.ts';
 import { findRun, lookUp } from './find.ts';
-import { checkImages, limitsWithin } from './fitting.ts';
+import { chainNamed, checkImages, limitsWithin } from './fitting.ts';
 import { runParams, runSchema } from './run-schema.ts';
 
 const forkSchema = z.strictObject({
@@ -47,7 +47,7 @@ export function forkRoute(app: ApiInstance, context: ApiContext): void {
       response: { 200: json('The first fork of this Idempotency-Key', runSchema), 202: json('Accepted: the new run', runSchema), ...problems(400, 404, 409, 413, 415, 422) },
     },
     preValidation: async (request) => {
-      const later = laterFieldsOf(request.body).filter((path) => path !== 'chain');
+      const later = laterFieldsOf(request.body);
       if (later.length > 0) throw fieldsNotSupported(later);
     },
   }, async (request, reply) => {
@@ -99,9 +99,7 @@ async function newRun(context: ApiContext, { tenant, run_id, body, traceparent }
 
 function specFor(context: ApiContext, state: RunState, name: string | undefined): AgentSpec {
   if (name === undefined) return specOf(state);
-  const chain = context.deps.chains?.(name) ?? null;
-  if (chain === null) throw invalidRequest([{ path: 'chain', problem: 'unknown chain' }]);
-  return { ...specOf(state), chain };
+  return { ...specOf(state), chain: chainNamed(context.deps, name) };
 }
 
 /** The key stands for this fork of this run. */

@@ -5,6 +5,8 @@ import { tenantOf } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
 import { fieldsNotSupported } from '../problem.ts';
 import { json, pageOf, problems, queryInt, type ApiInstance } from '../server/api-types.ts';
+import { acceptBatch, batchSchema, laterInBatch, maxBatchBytes } from './batch.ts';
+import { cancelledSchema, cancelMany, cancelManySchema } from './cancel-many.ts';
 import { acceptRun } from './create.ts';
 import { createHeaders, createRunSchema, laterFieldsOf } from './create-schema.ts';
 import { forkRoute } from './fork.ts';
@@ -18,6 +20,7 @@ const tags = ['runs'];
 
 export function runRoutes(app: ApiInstance, context: ApiContext): void {
   createRoute(app, context);
+  batchRoutes(app, context);
   forkRoute(app, context);
   listRoute(app, context);
   readRoutes(app, context);
@@ -45,6 +48,36 @@ function createRoute(app: ApiInstance, context: ApiContext): void {
     return reply.code(isNew ? 202 : 200).header('location', `/v1/runs/${view.id}`).send(view);
   });
 }
+
+function batchRoutes(app: ApiInstance, context: ApiContext): void {
+  app.post('/v1/runs/batch', {
+    config: { scope: 'write' },
+    bodyLimit: Math.max(maxBatchBytes, context.settings.maxBodyBytes),
+    schema: {
+      tags, summary: 'Create many runs', operationId: 'createRuns', body: batchSchema, headers: createHeaders,
+      response: { 200: json('The runs of the first request with this Idempotency-Key', batchedSchema), 202: json('Accepted: the runs, in their order', batchedSchema), ...problems(400, 404, 409, 410, 413, 415, 422) },
+    },
+    preValidation: async (request) => {
+      const later = laterInBatch(request.body);
+      if (later.length > 0) throw fieldsNotSupported(later);
+    },
+  }, async (request, reply) => {
+    const { views, isNew } = await acceptBatch(context, {
+      tenant: tenantOf(request), body: request.body, rawBody: request.rawBody, idempotencyKey: request.headers['idempotency-key'], traceparent: readTraceparent(request.headers.traceparent),
+    });
+    return reply.code(isNew ? 202 : 200).send({ data: views });
+  });
+
+  app.post('/v1/runs/cancel', {
+    config: { scope: 'write' },
+    schema: {
+      tags, summary: 'Cancel the live runs that a filter names', operationId: 'cancelRuns', body: cancelManySchema,
+      response: { 202: json('Accepted: up to a thousand', cancelledSchema), ...problems(400, 413, 415, 422) },
+    },
+  }, async (request, reply) => reply.code(202).send(await cancelMany(context, tenantOf(request), request.body)));
+}
+
+const batchedSchema = z.strictObject({ data: z.array(runSchema) });
 
 function listRoute(app: ApiInstance, context: ApiContext): void {
   app.get('/v1/runs', {

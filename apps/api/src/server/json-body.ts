@@ -24,7 +24,8 @@ export function acceptJsonBodies(app: FastifyInstance, maxBodyBytes: number): vo
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { bodyLimit: maxBodyBytes }, async (request: FastifyRequest, payload: IncomingMessage) => {
     checkEncoding(request.headers);
-    const bytes = await readAll(payload, maxBodyBytes);
+    // A route may take more than others do.
+    const bytes = await readAll(payload, Math.max(maxBodyBytes, request.routeOptions.bodyLimit ?? 0));
     if (bytes.length === 0) return undefined;
     const body = parse(bytes);
     checkDepth(body);

@@ -4,7 +4,7 @@
  * 1. No call takes longer than `callTimeoutMs`, nor than what is left of the request's budget.
  * 2. A call that is given up after it was made counts as sent; one for which no time is left is not made.
  */
-import type { Archive, ModelFleet, RunDirectory } from '@treadle/engine';
+import type { Archive, ModelFleet, RunDirectory, ScheduleDirectory } from '@treadle/engine';
 import { ArchiveUnavailable, StoreUnavailable, storeUnavailable } from './unavailable.ts';
 
 export interface GuardOptions {
@@ -49,6 +49,18 @@ export function guardedStore(store: RunDirectory, options: GuardOptions): RunDir
     removed: (run_id) => bounded(() => store.removed(run_id)),
     usage: (query) => bounded(() => store.usage(query)),
     now: () => bounded(() => store.now()),
+  };
+}
+
+/** Schedules lie in the same store. */
+export function guardedSchedules(schedules: ScheduleDirectory, options: GuardOptions): ScheduleDirectory {
+  const bounded = boundedBy(options);
+  return {
+    create: (schedule) => bounded(() => schedules.create(schedule)),
+    schedule: (id) => bounded(() => schedules.schedule(id)),
+    change: (change) => bounded(() => schedules.change(change)),
+    remove: (schedule) => bounded(() => schedules.remove(schedule)),
+    list: (query) => bounded(() => schedules.list(query)),
   };
 }
 

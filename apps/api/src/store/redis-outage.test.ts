@@ -70,3 +70,21 @@ test('a Redis that is gone', async () => {
   await server.restart();
   await expectNoGhosts('gone', before);
 });
+
+test('a batch of a thousand that a Redis which goes away has interrupted is completed by its key, each run once', async () => {
+  const batch = () => api.app.inject({ method: 'POST', url: '/v1/runs/batch', ...asked(keysOf.alpha, { runs: Array.from({ length: 1000 }, (_, n) => ({ input: `${n}`, tags: [`batch-${n}`] })) }, { 'idempotency-key': 'thousand' }) });
+  const indexed = async () => (await Promise.all([0, 1].map((shard) => redis.zcard(`{test:0${shard}}:index:alpha`)))).reduce((sum, count) => sum + count, 0);
+  const before = await indexed();
+  const interrupted = batch();
+  await expect.poll(indexed, { interval: 1 }).toBeGreaterThan(before + 50);
+  await server.kill();
+  expect([(await interrupted).statusCode, (await interrupted).json().code]).toEqual([503, 'outcome_unknown']);
+  await server.restart();
+  await expect.poll(async () => (await batch()).statusCode, { timeout: 30_000, interval: 200 }).toBeLessThan(300);
+  const whole = await batch();
+  expect(whole.statusCode).toBe(200);
+  const { data } = whole.json<{ data: { id: string; tags: string[] }[] }>();
+  expect(data.map(({ tags }) => tags[0])).toEqual(Array.from({ length: 1000 }, (_, n) => `batch-${n}`));
+  expect(new Set(data.map(({ id }) => id)).size).toBe(1000);
+  expect(await indexed()).toBe(before + 1000);
+}, 60_000);

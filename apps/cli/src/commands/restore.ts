@@ -1,9 +1,10 @@
-/** `treadle restore --from-archive`: Redis is lost; every unfinished run is built again from its archived log. */
+/** `treadle restore --from-archive`: Redis is lost; every unfinished run is built again from its archived log, and every schedule is put back. */
 import { parseArgs } from 'node:util';
-import { restoreRuns, type RestoreSummary } from '@treadle/engine';
+import { cronTimes } from '@treadle/cron';
+import { restoreRuns, restoreSchedules, type RestoredSchedules, type RestoreSummary } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { turnJobs } from '@treadle/queue';
-import { connectRedis, createRedisClock, createRunStore } from '@treadle/run-store';
+import { connectRedis, createRedisClock, createRunStore, createScheduleStore } from '@treadle/run-store';
 import { CommandFailed, exitCodes, loadSetup, type Setup } from '../setup.ts';
 
 const usage = 'treadle restore --from-archive [--accept-repeats] [--config FILE] [--json]';
@@ -18,10 +19,12 @@ export async function restoreCommand(args: string[]): Promise<number> {
   const setup = await loadSetup(process.env, { configPath: values.config });
   const summary = await restore(setup, values['accept-repeats']);
   process.stdout.write(values.json ? `${JSON.stringify(summary)}\n` : lines(summary));
-  return summary.failed.length === 0 ? exitCodes.done : exitCodes.failed;
+  return summary.failed.length + summary.schedules.failed.length === 0 ? exitCodes.done : exitCodes.failed;
 }
 
-async function restore({ settings }: Setup, accept_repeats: boolean): Promise<RestoreSummary> {
+type Restored = RestoreSummary & { readonly schedules: RestoredSchedules };
+
+async function restore({ settings }: Setup, accept_repeats: boolean): Promise<Restored> {
   if (settings.redisUrl === null) throw new CommandFailed(exitCodes.badUsage, ['REDIS_URL: expected to be set: the Redis that the runs are put back into']);
   const redis = connectRedis(settings.redisUrl, { role: 'api' });
   try {
@@ -32,7 +35,11 @@ async function restore({ settings }: Setup, accept_repeats: boolean): Promise<Re
       secret_access_key: settings.s3SecretAccessKey, prefix: settings.s3Prefix ?? '', dir: settings.archiveDir ?? '.treadle/archive',
     });
     const clock = await createRedisClock(redis);
-    return await restoreRuns({ store, archive, clock }, { accept_repeats, strict: settings.archiveMode === 'strict', shards: settings.shards, onProgress: seldom(tell) });
+    const options = { accept_repeats, strict: settings.archiveMode === 'strict', shards: settings.shards };
+    const runs = await restoreRuns({ store, archive, clock }, { ...options, onProgress: seldom(tell) });
+    // Behind the runs, so that one that a schedule has made is there before the schedule could make it again.
+    const schedules = createScheduleStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards });
+    return { ...runs, schedules: await restoreSchedules({ schedules, archive, cron: cronTimes, clock }, options) };
   } catch (error) {
     throw new CommandFailed(exitCodes.unreachable, [`Redis or the archive cannot be used: ${error instanceof Error ? error.message : String(error)}`, 'what was restored stays; asked again, it goes on']);
   } finally {
@@ -53,11 +60,12 @@ function tell({ found, restored, present, ended }: RestoreSummary): void {
   process.stderr.write(`${found} runs found, ${ended} of them ended, ${restored} restored, ${present} were there\n`);
 }
 
-function lines({ found, restored, waiting_for_word, present, ended, sessions, failed }: RestoreSummary): string {
+function lines({ found, restored, waiting_for_word, present, ended, sessions, failed, schedules }: Restored): string {
   return [
     `${found} runs are in the archive: ${ended} have ended, ${restored} were restored, ${present} are in Redis`,
     `${sessions} ended runs stand for their sessions`,
     ...(waiting_for_word === 0 ? [] : [`${waiting_for_word} wait for a person (pause_reason outcome): see treadle runs show, then runs resolve or runs resume`]),
-    ...failed.map(({ run_id, problem }) => `not restored: ${run_id}: ${problem}`), '',
+    ...(schedules.found === 0 ? [] : [`${schedules.found} schedules are in the archive: ${schedules.restored} were restored, ${schedules.present} are in Redis`]),
+    ...[...failed.map(({ run_id, problem }) => [run_id, problem]), ...schedules.failed.map(({ schedule_id, problem }) => [schedule_id, problem])].map(([id, problem]) => `not restored: ${id}: ${problem}`), '',
   ].join('\n');
 }

@@ -58,10 +58,28 @@ describe('runs', () => {
     expect(JSON.parse(printed)).toEqual({ id: 'run_1', status: 'running' });
   });
 
-  test.each([[['steer', 'run_1']], [['steer', 'run_1', ' ']], [['pause']], [['fly', 'run_1']], [['constructor', 'run_1']], [['approve', 'run_1']], [['approve', 'run_1', 'c1', 'c2']],
+  test.each([[['steer', 'run_1']], [['steer', 'run_1', ' ']], [['pause']], [['cancel']], [['cancel', '']], [['cancel', '', '--all']], [['fly', 'run_1']], [['constructor', 'run_1']], [['approve', 'run_1']], [['approve', 'run_1', 'c1', 'c2']],
     [['approve', 'run_1', 'c1', '--input', '[1]']], [['approve', 'run_1', 'c1', '--input', '{']], [['deny', 'run_1']], [['deny', 'run_1', 'c1', '--input', '{}']]])('%j is bad usage, and nothing is asked', async (args) => {
     await expect(runsCommand(args)).rejects.toMatchObject({ exitCode: 2 });
     expect(asked).toEqual([]);
+  });
+
+  test('cancel by a filter goes on until there are no more', async () => {
+    const pages = [{ cancelled: 2, run_ids: ['run_1', 'run_2'], next_cursor: 'c1' }, { cancelled: 1, run_ids: ['run_3'], next_cursor: null }];
+    for (const [args, filter] of [[['--agent', 'a', '--status', 'queued', '--tag', 't'], { agent: 'a', status: 'queued', tag: 't' }], [['--all'], { all: true }]] as const) {
+      asked = [];
+      printed = '';
+      const left = [...pages];
+      answer = { status: 202, get body() { return left.shift(); } };
+      expect(await runsCommand(['cancel', ...args])).toBe(0);
+      expect(asked).toEqual([{ method: 'POST', url: '/v1/runs/cancel', body: filter }, { method: 'POST', url: '/v1/runs/cancel', body: { ...filter, cursor: 'c1' } }]);
+      expect(printed).toBe('3 runs will be cancelled\n');
+    }
+    const left = [...pages];
+    answer = { status: 202, get body() { return left.shift(); } };
+    printed = '';
+    await runsCommand(['cancel', '--all', '--json']);
+    expect(JSON.parse(printed)).toEqual({ cancelled: 3, run_ids: ['run_1', 'run_2', 'run_3'] });
   });
 
   test('ls goes on at a cursor, and prints the next one', async () => {

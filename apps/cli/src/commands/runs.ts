@@ -1,11 +1,11 @@
 /** `treadle runs …`: the API's runs from the terminal. */
 import { parseArgs } from 'node:util';
-import type { Client, Run, RunTree } from '@treadle/client';
+import type { CancelFilter, Client, Run, RunTree } from '@treadle/client';
 import { exitCodeOf, follow, summary } from '../follow.ts';
 import { clientFromEnvironment } from '../server.ts';
 import { CommandFailed, exitCodes } from '../setup.ts';
 
-export const runsUsage = 'treadle runs ls [--status S] [--agent A] [--tag T] [--limit N] [--cursor C] | show ID | tail ID [--after N] | cancel ID | pause ID | resume ID [--input TEXT] | steer ID TEXT | resolve ID TOOL_USE_ID happened|did_not_happen [TEXT] | approve ID TOOL_USE_ID [--input JSON] [--reason TEXT] | deny ID TOOL_USE_ID [--reason TEXT] | fork ID --after N [--input TEXT] [--chain C] | replay ID | rm ID   [--json]';
+export const runsUsage = 'treadle runs ls [--status S] [--agent A] [--tag T] [--limit N] [--cursor C] | show ID | tail ID [--after N] | cancel ID | cancel [--agent A] [--status queued|running|paused] [--tag T] [--all] | pause ID | resume ID [--input TEXT] | steer ID TEXT | resolve ID TOOL_USE_ID happened|did_not_happen [TEXT] | approve ID TOOL_USE_ID [--input JSON] [--reason TEXT] | deny ID TOOL_USE_ID [--reason TEXT] | fork ID --after N [--input TEXT] [--chain C] | replay ID | rm ID   [--json]';
 
 const later = ['export'];
 
@@ -26,13 +26,14 @@ interface Call {
 export async function runsCommand(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({ args, allowPositionals: true, options: {
     status: { type: 'string' }, agent: { type: 'string' }, tag: { type: 'string' }, limit: { type: 'string' }, cursor: { type: 'string' }, after: { type: 'string', default: '0' },
-    input: { type: 'string' }, chain: { type: 'string' }, reason: { type: 'string' }, json: { type: 'boolean', default: false },
+    input: { type: 'string' }, chain: { type: 'string' }, reason: { type: 'string' }, all: { type: 'boolean', default: false }, json: { type: 'boolean', default: false },
   } });
   const [verb = '', id = '', ...rest] = positionals;
   const write = (text: string): void => { process.stdout.write(text); };
   if (later.includes(verb)) throw new CommandFailed(exitCodes.badUsage, [`not_supported: treadle runs ${verb} is not built yet`]);
   const client = clientFromEnvironment(process.env);
   if (verb === 'ls') return list({ client, json: values.json, write, query: { status: values.status, agent: values.agent, tag: values.tag, limit: values.limit, cursor: values.cursor } });
+  if (verb === 'cancel' && positionals.length === 1) return cancelMany({ client, json: values.json, write, query: { status: values.status, agent: values.agent, tag: values.tag, cursor: values.cursor } }, values.all);
   const act = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
   if (act === undefined || id === '') throw new CommandFailed(exitCodes.badUsage, [`usage: ${runsUsage}`]);
   const after = Number(values.after);
@@ -137,6 +138,22 @@ function accepted({ json, write }: Call, run: Run, what: string): number {
 }
 
 interface Listing { readonly client: Client; readonly json: boolean; readonly write: (text: string) => void; readonly query: Readonly<Record<string, string | undefined>> }
+
+/** Until there are no more of them. */
+async function cancelMany({ client, json, write, query: { status, agent, tag, cursor } }: Listing, all: boolean): Promise<number> {
+  const named = { ...(status === undefined ? {} : { status: status as NonNullable<CancelFilter['status']> }), ...(agent === undefined ? {} : { agent }), ...(tag === undefined ? {} : { tag }) };
+  if (Object.keys(named).length === 0 && !all) throw new CommandFailed(exitCodes.badUsage, ['cancel what? name a run, or --agent, --status, --tag, or --all', `usage: ${runsUsage}`]);
+  const filter: CancelFilter = { ...named, ...(all ? { all: true } : {}) };
+  const run_ids: string[] = [];
+  let next = cursor ?? null;
+  do {
+    const page = await client.cancelRuns({ ...filter, ...(next === null ? {} : { cursor: next }) });
+    run_ids.push(...page.run_ids);
+    next = page.next_cursor;
+  } while (next !== null);
+  write(json ? `${JSON.stringify({ cancelled: run_ids.length, run_ids })}\n` : `${run_ids.length} runs will be cancelled\n`);
+  return exitCodes.done;
+}
 
 async function list({ client, json, write, query }: Listing): Promise<number> {
   const asked = Object.fromEntries(Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined));

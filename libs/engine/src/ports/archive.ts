@@ -8,6 +8,7 @@
  * A3  A removal is durable before anything is removed. `runs` and `runsOf` know no run that has one; `remove` asked again, after
  *     whatever interruption, leaves nothing of the run but the removal itself.
  * A4  A run whose document was put is found by `runsOf`, and no document is there that is not.
+ * A5  Of a schedule the highest version that was put counts, whichever came last; one that was removed is never listed again.
  *
  * Every call may throw `ArchiveFailed`; what was asked may have happened all the same.
  */
@@ -35,6 +36,9 @@ export interface ArchivedRun {
   /** The log is there without a gap up to here; 0 where its first event is missing. */
   readonly last_seq: number;
 }
+
+/** What a schedule is, as JSON. */
+export interface ArchivedSchedule { readonly id: string; readonly version: number; readonly document: string }
 
 /** That a run was deleted, and whose it was. */
 export interface Removal {
@@ -66,6 +70,11 @@ export interface Archive {
   remove(removal: Removal): Promise<void>;
   /** Null unless the run was removed. */
   removal(run_id: string): Promise<Removal | null>;
+  putSchedule(schedule: ArchivedSchedule): Promise<void>;
+  /** Removes all that there is of a schedule, and remembers for good that it was removed. */
+  removeSchedule(schedule: { readonly id: string; readonly tenant: string; readonly deleted_at: string }): Promise<void>;
+  /** Every schedule that was not removed, in the order of ids. */
+  schedules(): AsyncIterable<ArchivedSchedule>;
   /** Writes, reads back and removes a probe; throws with what failed. */
   check(): Promise<void>;
 }

@@ -255,6 +255,8 @@ export interface ListRuns {
   readonly tenant: string;
   readonly session_id: string | null;
   readonly status: RunStatus | null;
+  /** None that has ended. Default false. */
+  readonly live?: boolean;
   readonly agent: string | null;
   readonly tag: string | null;
   /** Only runs created before this id, newest first; null from the newest. */

@@ -1,7 +1,8 @@
 -- A tenant's runs of one shard, newest first, at most `scan` of them looked at.
 -- KEYS  index of the tenant
--- ARGV  1: JSON { before, limit, scan, status?, agent?, tag?, session? }; 2: how the key of a run's ctl is spelt
+-- ARGV  1: JSON { before, limit, scan, live, status?, agent?, tag?, session? }; 2: how the key of a run's ctl is spelt
 -- Reply page, the id looked at last (empty: there are no more), run ids…
+-- include: ctl
 -- include: named-key
 local query = cjson.decode(ARGV[1])
 local before = query.before and '(' .. query.before or '+'
@@ -10,6 +11,7 @@ local ids = redis.call('ZREVRANGEBYLEX', KEYS[1], before, '-', 'LIMIT', 0, query
 local function matches(id)
   local ctl = redis.call('HMGET', named_key(ARGV[2], id), 'status', 'agent', 'tags', 'session')
   if not ctl[1] or (query.status and query.status ~= ctl[1]) or (query.agent and query.agent ~= ctl[2]) or (query.session and query.session ~= ctl[4]) then return false end
+  if query.live and has_ended({ status = ctl[1] }) then return false end
   if not query.tag then return true end
   for _, tag in ipairs(cjson.decode(ctl[3])) do
     if tag == query.tag then return true end

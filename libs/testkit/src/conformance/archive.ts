@@ -4,6 +4,7 @@ import { encodeEvent, idIn, type RunEvent } from '@treadle/core';
 import { ArchiveConflict, type Archive, type Segment } from '@treadle/engine';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findingTests } from './archived-runs.ts';
+import { scheduleTests } from './archived-schedules.ts';
 
 export interface ArchiveUnderTest {
   readonly archive: Archive;
@@ -132,6 +133,7 @@ export function archiveConformance(name: string, start: () => Promise<ArchiveUnd
     });
 
     findingTests(archive, { freshRunId, archivedSegment });
+    scheduleTests(archive);
 
     it('finds nothing wrong with itself', async () => {
       await expect(archive().check()).resolves.toBeUndefined();

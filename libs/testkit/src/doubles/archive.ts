@@ -128,6 +128,29 @@ export function createMemoryArchive(): MemoryArchive {
       return text === undefined ? null : JSON.parse(String(text)) as Removal;
     },
 
+    async putSchedule({ id, version, document }) {
+      begin();
+      const key = scheduleKey(id, version);
+      for (const each of [...objects.keys()]) if (each.startsWith(scheduleFolder(id)) && each < key) objects.delete(each);
+      store(key, document);
+    },
+
+    async removeSchedule(removal) {
+      begin();
+      for (const each of [...objects.keys()]) if (each.startsWith(scheduleFolder(removal.id))) objects.delete(each);
+      store(`${scheduleFolder(removal.id)}deleted.json`, JSON.stringify(removal));
+    },
+
+    async* schedules() {
+      begin();
+      const keys = [...objects.keys()].filter((key) => key.startsWith('schedules/')).sort();
+      for (const [index, key] of keys.entries()) {
+        const [, id = '', name = ''] = key.split('/');
+        const last = keys[index + 1]?.startsWith(scheduleFolder(id)) !== true;
+        if (last && name !== 'deleted.json') yield { id, version: Number.parseInt(name, 10), document: String(objects.get(key)) };
+      }
+    },
+
     async check() {
       begin();
     },
@@ -137,6 +160,16 @@ export function createMemoryArchive(): MemoryArchive {
 function folder(run_id: string): string {
   if (!isId('run', run_id)) throw new RangeError('not the id of a run');
   return `runs/${run_id}/`;
+}
+
+function scheduleFolder(id: string): string {
+  if (!isId('sch', id)) throw new RangeError('not the id of a schedule');
+  return `schedules/${id}/`;
+}
+
+function scheduleKey(id: string, version: number): string {
+  if (!Number.isSafeInteger(version) || version < 1) throw new RangeError(`not a version: ${version}`);
+  return `${scheduleFolder(id)}${String(version).padStart(12, '0')}.json`;
 }
 
 function removalKey(run_id: string): string {

@@ -30,6 +30,8 @@ export interface MemoryRunStore extends RunStore {
   /** What the queue does when a handler is done. */
   removeJob(job: Pick<MemoryJob, 'type' | 'run_id' | 'n'>): void;
   passTime(ms: number): void;
+  /** The clock of `now`. */
+  nowMs(): number;
   /** Started again, or another in its place: what is held is the same, less what `rollBack` undoes. */
   becomeAnother(): void;
   /** Undoes the last `writes` steps that changed something. */

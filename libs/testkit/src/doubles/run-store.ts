@@ -318,7 +318,7 @@ export function createMemoryRunStore(): MemoryRunStore {
       .filter((id) => query.before_id === null || id < query.before_id)
       .filter((id) => {
         const record = data.runs[id]!;
-        return record.tenant === query.tenant && (query.status === null || record.status === query.status)
+        return record.tenant === query.tenant && (query.status === null || record.status === query.status) && !(query.live === true && isEnded(record.status))
           && (query.agent === null || record.agent === query.agent) && (query.tag === null || record.tags.includes(query.tag)) && (query.session_id === null || record.session === query.session_id);
       });
     const page = ids.slice(0, query.limit);
@@ -386,6 +386,7 @@ export function createMemoryRunStore(): MemoryRunStore {
       data.jobs = data.jobs.filter((job) => job.type !== done.type || job.run_id !== done.run_id || job.n !== done.n);
     },
     passTime: (ms) => { clockMs += ms; },
+    nowMs: () => clockMs,
     becomeAnother: () => { store = `store-${Number(store.slice(6)) + 1}`; },
     forget: () => { history.length = 0; },
     rollBack: (count) => {

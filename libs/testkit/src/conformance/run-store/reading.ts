@@ -45,6 +45,8 @@ export function readTests(it: () => Driver): void {
     const list = async (fields: object) => (await it().store.list({ ...everyRun, ...fields })).run_ids;
     expect(await list({ status: 'failed' })).toEqual([ended]);
     expect(await list({ status: 'queued' })).toEqual([tagged, plain]);
+    expect(await list({ live: true })).toEqual([tagged, plain]);
+    expect(await list({ live: true, agent: 'assistant' })).toEqual([plain]);
     expect(await list({ agent: 'painter' })).toEqual([tagged]);
     expect(await list({ tag: 'a b' })).toEqual([tagged]);
     expect(await list({ tag: 'blu' })).toEqual([]);

@@ -1,0 +1,1 @@
+export { cronTimes } from './cron-times.ts';
