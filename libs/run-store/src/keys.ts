@@ -9,6 +9,7 @@
  *            sessions of a tenant (zset) · tally (hash: how many runs are queued, running, paused, and how many calls wait for a word)
  *            feed (stream, dense ids n-0) · feed_n (its counter) · expiring (zset: "run tenant" by time) · index of a tenant (zset)
  *            usage of a day and a tenant (hash: ["agent","model"] → sums)
+ *            webhooks (scripts/includes/webhooks.lua): lanes · lane:<lane> · of:<run id> · list:<tenant> · ended:<tenant> · expiring
  * Elsewhere  reservations of idempotency keys, each in a slot of its own
  */
 import { createHash } from 'node:crypto';
@@ -42,7 +43,13 @@ export interface Keys {
   sessionQueueSpelling(shard: number): string;
   /** What a tenant's runs have used that ended on a day. */
   usage(shard: number, day: string, tenant: string): string;
+  webhooks(shard: number): WebhookKeys;
   reservation(tenant: string, key: string): string;
+}
+
+/** `*` stands for a lane, a run id, a tenant, a tenant. */
+export interface WebhookKeys {
+  readonly lanes: string; readonly expiring: string; readonly tally: string; readonly lane: string; readonly delivery: string; readonly list: string; readonly ended: string;
 }
 
 /** Throws `RangeError` for a prefix with other characters than letters, digits, `_ . : -`. */
@@ -75,6 +82,10 @@ export function createKeys(prefix: string): Keys {
     eventsSpelling: (shard) => `${base(shard)}run:*:events`,
     indexSpelling: (shard) => `${base(shard)}index:*`,
     usage: (shard, day, tenant) => `${base(shard)}usage:${day}:${tenant}`,
+    webhooks: (shard) => ({
+      lanes: `${base(shard)}webhooks:lanes`, expiring: `${base(shard)}webhooks:expiring`, tally: `${base(shard)}tally`, lane: `${base(shard)}webhooks:lane:*`,
+      delivery: `${base(shard)}webhooks:of:*`, list: `${base(shard)}webhooks:list:*`, ended: `${base(shard)}webhooks:ended:*`,
+    }),
     reservation: (tenant, key) => `{${prefix}:idem:${createHash('sha256').update(JSON.stringify([tenant, key])).digest('hex')}}`,
   };
 }
