@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mostWebhookAttempts, runOfWebhook, shownAddress, webhookId, webhookOutcome, type WebhookAnswer } from './webhook.ts';
+import { isWebhookSecret, mostWebhookAttempts, runOfWebhook, shownAddress, webhookId, webhookOutcome, type WebhookAnswer } from './webhook.ts';
 
 const timing = { first_wait_ms: 5000, jitter: 0.5 };
 const status = (code: number, retry_after_ms: number | null = null): WebhookAnswer => ({ type: 'answered', status: code, retry_after_ms });
@@ -46,4 +46,11 @@ test.each([
   ['https://a.example/hook?token=x#y', 'https://a.example/hook'], ['http://a.example:8080', 'http://a.example:8080'], ['https://a.example?x', 'https://a.example'], ['ftp://x', null], ['no', null],
 ])('%s is shown as %s', (url, shown) => {
   expect(shownAddress(url)).toBe(shown);
+});
+
+const secretOf = (bytes: number): string => `whsec_${'A'.repeat(Math.floor(bytes / 3) * 4)}${['', 'AA==', 'AAA='][bytes % 3]}`;
+
+test('a secret has 24 to 64 bytes in base64', () => {
+  expect([23, 24, 25, 26, 63, 64, 65].map((bytes) => isWebhookSecret(secretOf(bytes)))).toEqual([false, true, true, true, true, true, false]);
+  for (const wrong of ['', 'whsec_', secretOf(32).slice(6), `${secretOf(32)}\n`, secretOf(24).replace('A', '-'), `whsec_${'A'.repeat(33)}`]) expect(isWebhookSecret(wrong)).toBe(false);
 });

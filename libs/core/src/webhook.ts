@@ -62,3 +62,11 @@ export function runOfWebhook(id: string): string | null {
 export function shownAddress(url: string): string | null {
   return /^https?:\/\/[^?#]*/i.exec(url)?.[0] ?? null;
 }
+
+/** `whsec_` and base64 of 24 to 64 bytes. */
+export function isWebhookSecret(text: string): boolean {
+  const [, base64] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(text) ?? [];
+  if (base64 === undefined || base64.length % 4 !== 0) return false;
+  const bytes = base64.length / 4 * 3 - (base64.length - base64.replace(/=+$/, '').length);
+  return bytes >= 24 && bytes <= 64;
+}
