@@ -8,5 +8,6 @@ export function startAtZero(metrics: Metrics, agents: readonly string[]): void {
     for (const outcome of ['ended', 'fenced', 'failed']) metrics.turns.inc({ agent, outcome }, 0);
   }
   for (const result of ['identical', 'different', 'failed']) metrics.replayAudits.inc({ result }, 0);
+  for (const outcome of ['delivered', 'failed', 'dead']) metrics.webhookDeliveries.inc({ outcome }, 0);
   for (const outcome of ['ok', 'merged', 'failed']) metrics.archiveSegments.inc({ outcome }, 0);
 }

@@ -18,7 +18,7 @@ import { namedLimits } from './command-schema.ts';
 import type { CreateRunBody } from './create-schema.ts';
 import { commandRun } from './commands.ts';
 import { lookUp } from './find.ts';
-import { checkImages, limitsWithin } from './fitting.ts';
+import { checkImages, limitsWithin, webhookOf } from './fitting.ts';
 
 export interface AskedRun {
   readonly tenant: string;
@@ -139,6 +139,6 @@ function newRun(context: ApiContext, { tenant, body, traceparent }: AskedRun): N
   return {
     tenant, spec: offered.spec, agent_version: offered.version, limits, input: body.input, metadata: body.metadata,
     tags: [...new Set(body.tags)], priority: body.priority, run_at: body.run_at === undefined ? null : new Date(body.run_at).toISOString(),
-    session_id: body.session_id ?? null, when_busy: body.on_busy === 'queue' || body.on_busy === 'interrupt' ? 'queue' : 'reject', traceparent,
+    session_id: body.session_id ?? null, when_busy: body.on_busy === 'queue' || body.on_busy === 'interrupt' ? 'queue' : 'reject', traceparent, webhook: webhookOf(context, body.webhook),
   };
 }
