@@ -203,7 +203,7 @@ export function createClient(options: ClientOptions): Client {
     breakers: () => json('GET', '/v1/breakers'),
     changeBreaker: (id, action) => json('POST', `/v1/breakers/${encodeURIComponent(id)}`, { body: { action } }),
     usage: (asked = {}) => json('GET', `/v1/usage?${new URLSearchParams({ ...asked }).toString()}`),
-    deliveries: (asked = {}) => json('GET', `/v1/webhooks/deliveries?${new URLSearchParams(Object.entries(asked).map(([name, value]) => [name, String(value)])).toString()}`),
+    deliveries: (asked = {}) => json('GET', `/v1/webhooks/deliveries?${new URLSearchParams(Object.entries(asked).map(([name, value]): [string, string] => [name, String(value)])).toString()}`),
     redeliver: (id) => json('POST', `/v1/webhooks/deliveries/${encodeURIComponent(id)}/redeliver`),
     get: (path) => json('GET', path),
     events: (id, follow = {}) => resuming(id, { send, after: follow.after ?? 0, signal: follow.signal, pauseMs: options.reconnectMs ?? 500, outageMs: options.outageMs ?? 60_000 }),
