@@ -1,7 +1,7 @@
 /** What is told of an ended run, and how the dispatcher goes through the outbox: over the store in memory, with a receiver that the test plays. */
 import { defaultLimits, encodeEvent, evolve, idIn, initialState, stamp, utf8Length, type EventBody, type RunState, type WebhookAnswer } from '@treadle/core';
-import { createRun, deliveryOf, finishRun, maxWebhookBytes, runView, webhookBody, WebhookDispatcher, type DispatchDeps, type WebhookSending } from '@treadle/engine';
-import { createMemoryRunStore, testSpec } from '@treadle/testkit';
+import { archiveRun, createRun, deliveryOf, finishRun, maxWebhookBytes, restoreRuns, runView, webhookBody, WebhookDispatcher, type DispatchDeps, type WebhookSending } from '@treadle/engine';
+import { createMemoryArchive, createMemoryRunStore, testSpec } from '@treadle/testkit';
 import { expect, test } from 'vitest';
 
 const clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => performance.now() };
@@ -27,7 +27,7 @@ function world(over: Partial<DispatchDeps> & { readonly timeout_ms?: number } = 
   }, { shards: [0], concurrency: 4, per_lane: 2, timeout_ms, first_wait_ms: 1000 });
   /** A run that has ended, and its duties done. */
   async function ended(host = 'a.example'): Promise<string> {
-    const run_id = idIn('run', 0, `${(++made).toString(16).padStart(30, '0')}00`);
+    const run_id = idIn('run', 0, `018bcfe56800${(++made).toString(16).padStart(18, '0')}00`);
     const run = { tenant: 't', spec: testSpec(), agent_version: 'v', limits: defaultLimits, input: 'go', metadata: {}, tags: [], priority: 50, run_at: null, webhook: { url: `https://${host}/hook` } };
     const { state } = await createRun({ store, clock, random, shards: 1 }, run, { run_id, not_after_ms: Number.MAX_SAFE_INTEGER });
     const claimed = await store.claim({ run_id, n: 1, claim_id: 'c', held: null });
@@ -197,4 +197,26 @@ test('what fits is sent whole, and a run that tells nobody, or has not ended, ha
   expect(deliveryOf({ ...state, ended_at: null }, 0)).toBeNull();
   const { webhook: _, ...silent } = state;
   expect(deliveryOf(silent, 0)).toBeNull();
+});
+
+test('with Redis lost, ends of the last day are told, perhaps again, under the old id; older ones are not', async () => {
+  const w = world();
+  const archive = createMemoryArchive();
+  const [run_id, document] = [await w.ended(), { segment_events: 100, keep_events: 0, retention_ms: 1e9 }];
+  await archiveRun({ store: w.store, archive, options: document }, run_id);
+  const before = (await w.store.takeDeliveries(0, { limit: 1, per_lane: 1, busy: {}, lease_ms: 1 }))[0]!;
+  const restoredAt = async (hours: number) => {
+    const store = createMemoryRunStore();
+    const deps = { store, archive, clock: { nowMs: () => 1_700_000_001_000 + hours * 3_600_000 } };
+    const options = { accept_repeats: false, strict: false, shards: 1 };
+    const counts = [await restoreRuns(deps, options), await restoreRuns(deps, options)].map(({ ended, webhooks }) => [ended, webhooks]);
+    return { counts, taken: await store.takeDeliveries(0, { limit: 9, per_lane: 9, busy: {}, lease_ms: 1 }) };
+  };
+  const young = await restoredAt(23);
+  expect(young.counts).toEqual([[1, 1], [1, 0]]);
+  expect(young.taken).toMatchObject([{ run_id, target: before.target, lane: before.lane }]);
+  const [told, first] = [young.taken[0]!, before].map(({ body }) => JSON.parse(body) as { data: Record<string, unknown> });
+  expect({ ...told, data: { ...told!.data, archived_seq: 0 } }).toEqual(first);
+  const old = await restoredAt(25);
+  expect([old.counts, old.taken]).toEqual([[[1, 0], [1, 0]], []]);
 });

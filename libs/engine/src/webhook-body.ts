@@ -19,6 +19,12 @@ export function deliveryOf(state: RunState, archived_seq: number): NewDelivery |
   return { tenant, target: webhook, lane: laneOf(webhook), body: webhookBody(runView(state, archived_seq)) };
 }
 
+/** The same of a run that the archive alone knows, by its document; null where it tells nobody. */
+export function deliveryOfArchived(document: Readonly<Record<string, unknown>>): NewDelivery | null {
+  const { tenant, children: _, webhook, ...run } = document as { readonly tenant: string; readonly children?: unknown; readonly webhook?: WebhookTarget };
+  return webhook === undefined ? null : { tenant, target: webhook, lane: laneOf(webhook), body: webhookBody(run) };
+}
+
 /** Who answers slowly, or not at all, keeps back nobody else's. */
 function laneOf(target: WebhookTarget): string {
   return 'endpoint' in target ? `endpoint ${target.endpoint}` : new URL(target.url).origin;

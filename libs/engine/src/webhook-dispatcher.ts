@@ -12,7 +12,7 @@ import type { DeliveryUpkeep, Settlement, TakenDelivery } from './ports/webhook-
 import type { WebhookSender } from './ports/webhook-sender.ts';
 
 export interface DispatchDeps {
-  readonly outbox: DeliveryUpkeep;
+  readonly outbox: Pick<DeliveryUpkeep, 'takeDeliveries' | 'settleDelivery'>;
   readonly sender: WebhookSender;
   /** 0 to below 1. */
   readonly jitter: () => number;

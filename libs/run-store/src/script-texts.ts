@@ -7,7 +7,7 @@ import { join } from 'node:path';
 
 export const scriptNames = [
   'active_runs', 'append_many', 'archive_backlog', 'archive_duty', 'archive_duty_done', 'archived', 'claim', 'command', 'commit', 'create', 'create_session', 'due_for_archive', 'events', 'finished', 'hand_back', 'ledger', 'list', 'list_sessions', 'moves',
-  'pump', 'read', 'recount', 'remove', 'removed', 'reserve_key', 'restore', 'restore_session', 'seal', 'session', 'usage', 'watch', 'webhook_again', 'webhook_settle', 'webhooks_list', 'webhooks_take', 'write_back',
+  'pump', 'read', 'recount', 'remove', 'removed', 'reserve_key', 'restore', 'restore_session', 'seal', 'session', 'usage', 'watch', 'webhook_again', 'webhook_restore', 'webhook_settle', 'webhooks_list', 'webhooks_take', 'write_back',
 ] as const;
 
 export type ScriptName = (typeof scriptNames)[number];

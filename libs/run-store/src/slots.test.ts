@@ -61,6 +61,7 @@ test('all keys that one script names or touches lie in one slot', async () => {
   const day = new Date().toISOString().slice(0, 10);
   const told = { tenant: 'acme', target: { url: 'https://a.example' }, lane: 'https://a.example', body: '{}' };
   await store.finished(run_id, { tenant: 'acme', agent: 'a', day, models: { m: noUsage } }, told);
+  expect(await store.restoreDelivery(run_id, told)).toBe('exists');
   for (const type of ['delivered', 'dead'] as const) {
     const [taken] = await store.takeDeliveries(1, { limit: 1, per_lane: 1, busy: {}, lease_ms: 1000 });
     await store.settleDelivery(taken!, type === 'dead' ? { type, status: 410, error: 'gone' } : { type, status: 200 });

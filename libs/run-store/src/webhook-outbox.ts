@@ -24,7 +24,7 @@ const rowLength = 9;
 export function writtenDelivery({ keys }: StoreParts, run_id: string, delivery: NewDelivery | null): [string, string] {
   if (delivery === null) return ['', ''];
   const { tenant, target, lane, body } = delivery;
-  return [JSON.stringify({ keys: keys.webhooks(shardOf(run_id)), tenant, target: JSON.stringify(target), lane }), body];
+  return [JSON.stringify({ keys: keys.webhooks(shardOf(run_id)), run_id, tenant, target: JSON.stringify(target), lane }), body];
 }
 
 export function createWebhookOutbox(parts: StoreParts): DeliveryDirectory & DeliveryUpkeep {
@@ -61,6 +61,13 @@ export function createWebhookOutbox(parts: StoreParts): DeliveryDirectory & Deli
       const reply = await asked('webhook_again', run_id, { tenant, request_id, not_after_ms });
       if (reply !== 'due' && reply !== 'pending' && reply !== 'missing' && reply !== 'too_late') throw unknownReply('webhook_again', [reply]);
       return reply;
+    },
+    restoreDelivery: async (run_id, delivery) => {
+      const { lanes } = keys.webhooks(shardOf(run_id));
+      const [header, body] = writtenDelivery(parts, run_id, delivery);
+      const reply = asReply(await run('webhook_restore', { keys: [lanes], args: [header, body] }));
+      if (reply[0] !== 'restored' && reply[0] !== 'exists') throw unknownReply('webhook_restore', reply);
+      return reply[0];
     },
     delivery: async (run_id, tenant) => (await page(shardOf(run_id), tenant, { run_id })).rows[0] ?? null,
     deliveries: async ({ tenant, state, before_id, limit }: ListDeliveries) => {

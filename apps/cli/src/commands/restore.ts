@@ -53,10 +53,11 @@ function tell({ found, restored, present, ended }: RestoreSummary): void {
   process.stderr.write(`${found} runs found, ${ended} of them ended, ${restored} restored, ${present} were there\n`);
 }
 
-function lines({ found, restored, waiting_for_word, present, ended, sessions, failed }: RestoreSummary): string {
+function lines({ found, restored, waiting_for_word, present, ended, sessions, webhooks, failed }: RestoreSummary): string {
   return [
     `${found} runs are in the archive: ${ended} have ended, ${restored} were restored, ${present} are in Redis`,
     `${sessions} ended runs stand for their sessions`,
+    ...(webhooks === 0 ? [] : [`${webhooks} ends of the last day are told to their webhooks, perhaps for a second time`]),
     ...(waiting_for_word === 0 ? [] : [`${waiting_for_word} wait for a person (pause_reason outcome): see treadle runs show, then runs resolve or runs resume`]),
     ...failed.map(({ run_id, problem }) => `not restored: ${run_id}: ${problem}`), '',
   ].join('\n');

@@ -90,5 +90,7 @@ export interface DeliveryDirectory {
 export interface DeliveryUpkeep {
   /** Also drops, a few at a time, what has been kept long enough. */
   takeDeliveries(shard: number, take: TakeDeliveries): Promise<readonly TakenDelivery[]>;
+  /** After the store was lost; one that it has is left alone. */
+  restoreDelivery(run_id: string, delivery: NewDelivery): Promise<'restored' | 'exists'>;
   settleDelivery(taken: Pick<TakenDelivery, 'run_id' | 'taken' | 'lane'>, how: Settlement): Promise<'settled' | 'stale'>;
 }

@@ -28,6 +28,12 @@ export function outboxOf({ step, deliveries, now }: OutboxParts): Outbox {
   const drop = (run_id: string): void => { delete deliveries()[run_id]; };
   const all = (): [string, Delivery][] => Object.entries(deliveries());
 
+  function write(run_id: string, delivery: NewDelivery): void {
+    deliveries()[run_id] ??= {
+      ...delivery, created_ms: now(), state: 'pending', attempts: 0, tries: 0, taken: 0, settled: 0, due_ms: now(), ended_ms: 0, request: '', last_ms: null, last_status: null, last_error: null,
+    };
+  }
+
   function take({ limit, per_lane, busy, lease_ms }: Parameters<DeliveryUpkeep['takeDeliveries']>[1]): TakenDelivery[] {
     for (const [run_id, { state, ended_ms }] of all()) if (state !== 'pending' && ended_ms + keepMs[state] <= now()) drop(run_id);
     const under = { ...busy };
@@ -63,11 +69,7 @@ export function outboxOf({ step, deliveries, now }: OutboxParts): Outbox {
   return {
     drop,
     pending: () => all().filter(([, { state }]) => state === 'pending').length,
-    write: (run_id, delivery) => {
-      deliveries()[run_id] ??= {
-        ...delivery, created_ms: now(), state: 'pending', attempts: 0, tries: 0, taken: 0, settled: 0, due_ms: now(), ended_ms: 0, request: '', last_ms: null, last_status: null, last_error: null,
-      };
-    },
+    write,
     port: {
       takeDeliveries: (_shard, asked) => step(() => take(asked)),
       settleDelivery: ({ run_id, taken }, how) => step(() => settle(run_id, taken, how)),
@@ -79,6 +81,11 @@ export function outboxOf({ step, deliveries, now }: OutboxParts): Outbox {
         if (delivery.state === 'pending') return 'pending' as const;
         Object.assign(delivery, { state: 'pending', tries: 0, due_ms: now(), request: request_id });
         return 'due' as const;
+      }),
+      restoreDelivery: (run_id, delivery) => step(() => {
+        if (deliveries()[run_id] !== undefined) return 'exists' as const;
+        write(run_id, delivery);
+        return 'restored' as const;
       }),
       delivery: (run_id, tenant) => step(() => {
         const delivery = deliveries()[run_id];

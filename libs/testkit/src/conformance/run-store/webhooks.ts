@@ -117,6 +117,13 @@ export function webhookTests(it: () => Driver): void {
     expect([await shown(mine[0]!, 'other'), (await it().store.deliveries({ tenant: 'nobody', state: null, before_id: null, limit: 9 })).deliveries]).toEqual([null, []]);
   });
 
+  test('what a lost store had of it can be put back, once', async () => {
+    const [run_id, known] = ['run_0193f0c0a0007000800000000000aa00', await ended()];
+    expect([await it().store.restoreDelivery(run_id, told()), await it().store.restoreDelivery(run_id, told({ body: 'another' })), await it().store.restoreDelivery(known, told({ body: 'another' }))]).toEqual(['restored', 'exists', 'exists']);
+    expect((await take()).map((each) => [each.run_id, each.body]).sort()).toEqual([[run_id, told().body], [known, told().body]].sort());
+    expect(await pending()).toBe(2);
+  });
+
   test('with its run it is gone, whether it was sent or not', async () => {
     const remove = async (run_id: string) => it().store.remove({ run_id, tenant: 'acme', not_after_ms: await it().later() });
     const [waiting, dead] = [await ended(), await ended()];
