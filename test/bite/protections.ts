@@ -10,6 +10,7 @@ import { fleetProtections } from './fleet-protections.ts';
 import { lostWriteProtections } from './lost-write-protections.ts';
 import { storeProtections } from './store-protections.ts';
 import { usageProtections } from './usage-protections.ts';
+import { webhookProtections } from './webhook-protections.ts';
 
 export interface Edit { readonly file: string; readonly find: string; readonly replace: string }
 
@@ -222,5 +223,5 @@ const durabilityProtections: readonly Protection[] = [
 
 export const protections: readonly Protection[] = [
   ...storeProtections, ...engineProtections, ...archiveProtections, ...readerProtections, ...durabilityProtections, ...fleetProtections, ...canaryProtections,
-  ...boundaryProtections, ...lostWriteProtections, ...approvalProtections, ...usageProtections,
+  ...boundaryProtections, ...lostWriteProtections, ...approvalProtections, ...usageProtections, ...webhookProtections,
 ];

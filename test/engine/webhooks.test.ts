@@ -64,6 +64,7 @@ test('an ended run is told once, with the same id and body at each attempt until
   expect(w.sent).toHaveLength(1);
   w.store.passTime(1000);
   await w.round();
+  expect(w.sent).toHaveLength(2);
   w.sent[1]!.answer({ type: 'answered', status: 503, retry_after_ms: 20_000 });
   await w.settle();
   w.store.passTime(6000);

@@ -47,6 +47,17 @@ test('while a secret is changed both signatures are sent, and receivers with eit
   expect(() => judged(sent[0]!, three)).toThrow(WebhookVerificationError);
 });
 
+test('a later attempt bears a later time, and a signature of its own', async () => {
+  let now = Date.now() - 60_000;
+  const { sent, send } = sender({ nowMs: () => now });
+  await send({ url: 'https://a.example/' });
+  now += 60_000;
+  await send({ url: 'https://a.example/' });
+  expect(sent.map(({ headers }) => Number(headers['webhook-timestamp']))).toEqual([Math.floor((now - 60_000) / 1000), Math.floor(now / 1000)]);
+  for (const each of sent) expect(judged(each, one)).toBeTruthy();
+  expect(sent[0]!.headers['webhook-signature']).not.toBe(sent[1]!.headers['webhook-signature']);
+});
+
 test('a changed body, another id and an old time are not accepted by receivers', async () => {
   const { sent, send } = sender();
   await send({ url: 'https://a.example/' });
