@@ -40,8 +40,10 @@ export class WebhookDispatcher {
   readonly #deps: DispatchDeps;
   readonly #options: DispatchOptions;
   readonly #underWay = new Map<Promise<void>, string>();
-  readonly #stop = new AbortController();
+  /** One for each attempt under way: a signal that outlives them all would gather what each has hung on it. */
+  readonly #signals = new Set<AbortController>();
   #closing = false;
+  #brokenOff = false;
   #round: Promise<void> | null = null;
 
   constructor(deps: DispatchDeps, options: DispatchOptions) {
@@ -60,7 +62,10 @@ export class WebhookDispatcher {
   async close(within_ms: number): Promise<void> {
     this.#closing = true;
     await this.#round?.catch(() => undefined);
-    const timer = setTimeout(() => { this.#stop.abort(); }, within_ms);
+    const timer = setTimeout(() => {
+      this.#brokenOff = true;
+      for (const each of this.#signals) each.abort();
+    }, within_ms);
     await Promise.all(this.#underWay.keys());
     clearTimeout(timer);
   }
@@ -97,13 +102,26 @@ export class WebhookDispatcher {
       await outbox.settleDelivery(delivery, { type: 'later', delay_ms: notYetMs });
       return;
     }
-    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#options.timeout_ms)]);
-    const answer = await sender.send({ id: webhookId(run_id), target, body, signal });
+    const answer = await this.#within((signal) => sender.send({ id: webhookId(run_id), target, body, signal }));
     // Broken off by the end of this process: nobody knows, and it says nothing of the receiver.
-    const brokenOff = answer.type === 'failed' && this.#stop.signal.aborted;
+    const brokenOff = answer.type === 'failed' && this.#brokenOff;
     const settlement: Settlement = brokenOff ? { type: 'later', delay_ms: 0 } : this.#settlementOf(answer, tries);
     if (await outbox.settleDelivery(delivery, settlement) === 'settled' && settlement.type !== 'later') {
       onOutcome?.(settlement.type === 'retry' ? 'failed' : settlement.type, { run_id, attempt: tries + 1, why: settlement.type === 'delivered' ? null : settlement.error });
+    }
+  }
+
+  /** An attempt whose signal aborts when its time is over, or the process ends. */
+  async #within<T>(attempt: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const own = new AbortController();
+    const timer = setTimeout(() => { own.abort(new DOMException('no answer in time', 'TimeoutError')); }, this.#options.timeout_ms);
+    this.#signals.add(own);
+    if (this.#brokenOff) own.abort();
+    try {
+      return await attempt(own.signal);
+    } finally {
+      clearTimeout(timer);
+      this.#signals.delete(own);
     }
   }
 
