@@ -11,6 +11,7 @@ import { lostWriteProtections } from './lost-write-protections.ts';
 import { scheduleProtections } from './schedule-protections.ts';
 import { storeProtections } from './store-protections.ts';
 import { usageProtections } from './usage-protections.ts';
+import { webhookProtections } from './webhook-protections.ts';
 
 export interface Edit { readonly file: string; readonly find: string; readonly replace: string }
 
@@ -223,5 +224,5 @@ const durabilityProtections: readonly Protection[] = [
 
 export const protections: readonly Protection[] = [
   ...storeProtections, ...engineProtections, ...archiveProtections, ...readerProtections, ...durabilityProtections, ...fleetProtections, ...canaryProtections,
-  ...boundaryProtections, ...lostWriteProtections, ...approvalProtections, ...usageProtections, ...scheduleProtections,
+  ...boundaryProtections, ...lostWriteProtections, ...approvalProtections, ...usageProtections, ...scheduleProtections, ...webhookProtections,
 ];

@@ -1,11 +1,12 @@
 /**
  * R1 to R4: processes die by SIGKILL at every named point, three readers per run break at random, and nothing is lost, doubled or
- * reordered. Runs of five turns with two calls each, half of them by a tool that takes an idempotency key.
+ * reordered. Runs of five turns with two calls each, half of them by a tool that takes an idempotency key. R26: the end of each is told.
  */
 import { connectRedis } from '@treadle/run-store';
 import { apiPoints, crashPoints, type CrashPoint } from '@treadle/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../e2e/processes.ts';
+import { startReceiver, webhookSecret, type Receiver } from '../cases/receiver.ts';
 import { problemsOf } from './checker.ts';
 import { chosenSeed, pick, randomFrom, scaled } from './random.ts';
 import { allEnded, historyOf, postRuns, readAll, startChaos, type ChaosStage } from './stage.ts';
@@ -13,13 +14,21 @@ import { allEnded, historyOf, postRuns, readAll, startChaos, type ChaosStage } f
 const perPoint = scaled({ small: 4, large: 42 });
 const points = Object.keys(crashPoints) as CrashPoint[];
 
+const secret = webhookSecret('k');
 let stage: ChaosStage;
-beforeAll(async () => { stage = await startChaos(); });
-afterAll(async () => { await stage.stop(); });
+let receiver: Receiver;
+beforeAll(async () => {
+  receiver = await startReceiver(secret, (response) => { response.end(); });
+  stage = await startChaos({ config: { egress: { allow: [receiver.url] } }, env: { TREADLE_WEBHOOK_SECRET: secret, TREADLE_WEBHOOK_TIMEOUT_MS: '1000', TREADLE_WEBHOOK_RETRY_MS: '50' } });
+});
+afterAll(async () => {
+  await stage.stop();
+  await receiver.stop();
+});
 
 test('kill -9 at every point loses nothing, repeats nothing and reorders nothing', async () => {
   const random = randomFrom(chosenSeed('kill points'));
-  const plan = points.flatMap((point) => Array.from({ length: perPoint }, (_, index) => ({ key: `${point}-${index}`, point, nth: nthOf(point, random) })));
+  const plan = points.flatMap((point) => Array.from({ length: point === 'P20c' || point === 'P20d' ? Math.ceil(perPoint / 2) : perPoint }, (_, index) => ({ key: `${point}-${index}`, point, nth: nthOf(point, random) })));
   const ids: string[] = [];
   const readers: ReturnType<typeof readAll> = [];
   let rest: readonly Planned[] = plan;
@@ -30,6 +39,7 @@ test('kill -9 at every point loses nothing, repeats nothing and reorders nothing
     ids.push(...idOf.values());
     readers.push(...readAll(stage, [...idOf.values()], random));
     await allEnded(stage, [...idOf.values()], scaled({ small: 400_000, large: 3_600_000 }));
+    await until('nobody is left to be told', async () => (await stage.client.deliveries({ status: 'pending', limit: 1 })).data.length === 0, 120_000);
     const done = stage.armed.fired();
     rest = rest.filter((_, index) => !done.has(named[index]!.key) && !done.has(idOf.get(named[index]!.key)!));
   }
@@ -38,6 +48,7 @@ test('kill -9 at every point loses nothing, repeats nothing and reorders nothing
   const fired = stage.armed.fired();
   const history = await historyOf(stage, ids, readers, { planned: plan.map(({ point }) => point), fired: [...fired.values()] });
   expect(problemsOf(history)).toEqual([]);
+  expect(untold(ids)).toEqual([]);
   await countedOnce(history.runs.map(({ usage }) => usage));
   expect([...stage.workers.complaints, ...stage.api.complaints]).toEqual([]);
   expect(unknownWithoutCause(history.runs, fired)).toEqual([]);
@@ -55,6 +66,18 @@ async function countedOnce(used: readonly { readonly input_tokens: number; reado
   expect(total).toMatchObject({ runs: used.length, input_tokens: sum('input_tokens'), output_tokens: sum('output_tokens') });
 }
 
+/** Each end is told at least once, under its own id, signed, and with one body; outside of the product, the receiver knows. */
+function untold(ids: readonly string[]): string[] {
+  return ids.flatMap((id) => {
+    const all = receiver.of(id.replace('run_', 'msg_'));
+    const bodies = new Set(all.map(({ body }) => body));
+    return [
+      ...(all.length === 0 ? [`${id} was not told`] : []), ...all.flatMap(({ fault }) => fault === null ? [] : [`${id}: ${fault}`]), ...(bodies.size > 1 ? [`${id} was told differently`] : []),
+      ...[...bodies].filter((body) => (JSON.parse(body) as { data: { id: string } }).data.id !== id).map(() => `${id}: another's`),
+    ];
+  });
+}
+
 interface Planned { readonly key: string; readonly point: CrashPoint; readonly nth: number }
 
 /** Posts a run for each fault, and arms it. The API dies before there is a run; the model does not know the run's id. Both know the key. */
@@ -64,7 +87,7 @@ async function begun(faults: readonly Planned[]): Promise<Map<string, string>> {
   // In waves, so that most runs have few neighbours.
   for (let first = 0; first < faults.length; first += 96) {
     const wave = faults.slice(first, first + 96);
-    const posted = await postRuns(stage, wave.map(({ key }) => key));
+    const posted = await postRuns(stage, wave.map(({ key }) => key), undefined, { webhook: `${receiver.url}/hook` });
     for (const { key, id } of posted) idOf.set(key, id);
     for (const { key, point, nth } of wave) if (!byKey.includes(point)) stage.armed.arm(idOf.get(key)!, { point, nth });
     if (stage.workers.roles.length === 0) await stage.workers.start(3);
@@ -77,7 +100,7 @@ const byKey: readonly CrashPoint[] = [...apiPoints, 'P6', 'P7', 'P8'];
 
 /** Some points are met once in a run's life, the others in each of its tool turns. */
 function nthOf(point: CrashPoint, random: () => number): number {
-  return [...apiPoints, 'P18a', 'P18b', 'P18c', 'P19a', 'P19b', 'P20a', 'P20b'].includes(point) ? 1 : 1 + pick(random, 3);
+  return [...apiPoints, 'P18a', 'P18b', 'P18c', 'P19a', 'P19b', 'P20a', 'P20b', 'P20c', 'P20d'].includes(point) ? 1 : 1 + pick(random, 3);
 }
 
 /** An unknown outcome stands only where a worker could have died between a begin and its result: neighbours of the run that killed it, too. */

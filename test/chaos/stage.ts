@@ -194,12 +194,12 @@ export async function post(url: string, key: string, body: object): Promise<{ re
 }
 
 /** Posts a run for each key, which also stands in its input. */
-export async function postRuns(stage: ChaosStage, keys: readonly string[], agentOf: (key: string) => string = () => 'tester'): Promise<Posted[]> {
+export async function postRuns(stage: ChaosStage, keys: readonly string[], agentOf: (key: string) => string = () => 'tester', more: object = {}): Promise<Posted[]> {
   const posted: Posted[] = [];
   const rest = [...keys];
   await Promise.all(Array.from({ length: 8 }, async () => {
     for (let key = rest.shift(); key !== undefined; key = rest.shift()) {
-      const { status, id } = await post(stage.url, key, { agent: agentOf(key), input: `Write rows. [[${key}]]` });
+      const { status, id } = await post(stage.url, key, { agent: agentOf(key), input: `Write rows. [[${key}]]`, ...more });
       if (id === null) throw new Error(`${key} was answered ${status}`);
       posted.push({ id, key });
     }

@@ -1,5 +1,5 @@
 /**
- * R28: fourteen secrets, each said aloud by whoever is given it, in thirty situations in which something goes wrong: they are nowhere in what
+ * R28: twenty secrets, each said aloud by whoever is given it, in thirty-two situations in which something goes wrong: they are nowhere in what
  * the system writes, stores, shows, answers or sends on. All of them are there in every situation; what each has brought is searched at the end.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -8,22 +8,24 @@ import { createHash } from 'node:crypto';
 import { writeFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createClient, type Client } from '@treadle/client';
+import { createClient, type Client, type RunRequest } from '@treadle/client';
 import { cut, raw, reply, startRedis, startS3Server, status, text, type S3Server, type ScriptedReply } from '@treadle/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startStage, treadle, until, type Role, type Stage } from '../e2e/processes.ts';
+import { webhookSecret } from '../cases/receiver.ts';
 import { pagesText, redisText, runText } from '../e2e/shown.ts';
 
 const secrets = {
   model_key: 'sk-model-first-1f6c', model_key_written: 'sk-model-second-2a9d', mcp_env: 'mcp-env-secret-3b77', mcp_env_written: 'mcp-written-secret-4c58', mcp_header: 'mcp-header-secret-0d12',
   header_token: 'header-token-5d1e', header_written: 'header-written-6e42', query: 'query-secret-0e23', s3_id: 'S3KEYID7F93AB', s3_secret: 's3/secret+8a0b=', redis: 'redis p@ss/word-9b3c',
+  webhook: webhookSecret('1'), webhook_previous: webhookSecret('2'), webhook_endpoint: webhookSecret('3'), webhook_written: webhookSecret('4'), webhook_header: 'webhook-header-7e01', webhook_query: 'webhook-query-8f12',
   admin: 'tk_admin_ac4d51', tenant: 'tk_tenant_bd5e62', collector: 'collector-secret-0f34',
 } as const;
 /** Of somebody who asks with a key that nobody has given out. */
 const unknownKey = 'tk_unknown_ce6f73';
 /** As they may be written. */
-const forms = Object.entries({ ...secrets, unknownKey }).flatMap(([name, value]) => [...new Set([value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1), Buffer.from(value).toString('base64')])].map((form) => [name, form] as const));
+const forms = Object.entries({ ...secrets, unknownKey }).flatMap(([name, value]) => [...new Set([value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1), Buffer.from(value).toString('base64'), value.replace('whsec_', ''), value.startsWith('whsec_') ? Buffer.from(value.slice(6), 'base64').toString() : value])].map((form) => [name, form] as const));
 
 interface Situation {
   /** How it is told: `model` begins a run whose only model does this, `tool` one that calls this tool, `act` does something else. Answers what was shown. */
@@ -65,6 +67,10 @@ const situations: Readonly<Record<string, Situation>> = {
   'a server of tools throws it': { tool: 'leaky__throw', shows: /failed with .*\[redacted\]/ },
   'a server of tools dies with it': { tool: 'leaky__die', shows: /"is_error":true/ },
   'servers of tools cannot be started, or refuse us': { tool: 'good', shows: /stillborn[^]*unfriendly|unfriendly[^]*stillborn/ },
+  'a receiver of webhooks refuses, and repeats what it was sent': { act: () => told({ endpoint: 'refusing' }, 'the receiver answered 401'), shows: /"endpoint":"refusing"/ },
+  'receivers of webhooks are not there, or not to be reached': {
+    act: async () => (await Promise.all([told({ endpoint: 'absent' }, 'ECONNREFUSED'), told({ endpoint: 'inside' }, 'not a public address'), told(`${at}/refused`, 'the receiver answered 401')])).join('\n'), shows: /"endpoint":"absent"[^]*"endpoint":"inside"/,
+  },
   'somebody comes with a key that nobody knows': {
     act: async () => {
       const body = JSON.stringify({ agent: 'tester', input: unknownKey });
@@ -115,12 +121,14 @@ let worker: Role;
 let admin: Client;
 let tenant: Client;
 let heard = '';
+let webhookBodies = '';
 const shown: Record<string, string> = {};
 
 /** Whoever is asked for something here repeats what it was sent, as far as it says anything. */
 function echo(request: IncomingMessage, response: ServerResponse): void {
   const sent = JSON.stringify({ url: request.url, ...request.headers });
   heard += sent;
+  if (request.headers['webhook-id'] !== undefined) request.on('data', (part: Buffer) => { webhookBodies += part.toString(); });
   const path = (request.url ?? '/').split('?')[0];
   if (path === '/hanging') return;
   if (path === '/cut') {
@@ -162,6 +170,7 @@ beforeAll(async () => {
     config: (url) => configFor(url),
     env: {
       ...planted, LOG_LEVEL: 'trace', PLANTED_MCP: secrets.mcp_env, PLANTED_HEADER: `Bearer ${secrets.header_token}`, PLANTED_MCP_HEADER: `Bearer ${secrets.mcp_header}`, PLANTED_URL: `${at}/asked?k=${secrets.query}`,
+      TREADLE_WEBHOOK_SECRET: secrets.webhook, TREADLE_WEBHOOK_PREVIOUS_SECRET: secrets.webhook_previous, PLANTED_WEBHOOK: secrets.webhook_endpoint,
       TREADLE_AUTH: 'keys', TREADLE_ADMIN_KEY: secrets.admin, TREADLE_KEYS_FILE: keysFile, TREADLE_BREAKER_VOLUME: '1000000',
       S3_BUCKET: s3.bucket, S3_ENDPOINT: s3.endpoint, S3_ACCESS_KEY_ID: secrets.s3_id, S3_SECRET_ACCESS_KEY: secrets.s3_secret,
       OTEL_EXPORTER_OTLP_ENDPOINT: at, OTEL_EXPORTER_OTLP_HEADERS: `x-api-key=${secrets.collector}`, OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: 'true', OTEL_BSP_SCHEDULE_DELAY: '100', OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
@@ -190,6 +199,10 @@ function configFor(url: string): Record<string, unknown> {
       ...Object.fromEntries(tools.map((name, index) => [name, { url: `${at}/${name}`, headers: index % 2 === 0 ? { authorization: 'env:PLANTED_HEADER' } : { 'x-api-key': secrets.header_written }, description: 'Tells.' }])),
       asked: { url: 'env:PLANTED_URL', description: 'Tells.' }, absent: { url: `http://127.0.0.1:1/absent?token=${secrets.query}`, headers: { authorization: 'env:PLANTED_HEADER' }, description: 'Is not there.' },
     },
+    webhooks: {
+      refusing: { url: `${at}/refused?token=${secrets.webhook_query}`, secret: 'env:PLANTED_WEBHOOK', previous_secret: secrets.webhook_written, headers: { 'x-api-key': secrets.webhook_header } },
+      absent: { url: `http://127.0.0.1:1/absent?token=${secrets.webhook_query}`, secret: secrets.webhook_written }, inside: { url: `http://127.0.0.1:2/?token=${secrets.webhook_query}`, secret: secrets.webhook_written },
+    },
     tools: { hanging: { timeout_ms: 500 } },
     egress: { allow: [at, url, 'http://127.0.0.1:1'] },
     agents: {
@@ -215,6 +228,16 @@ async function ran(client: Client, key: string, request: { readonly agent: strin
   return runText(stage.api.url, id, as(key));
 }
 
+/** Answers everything that is told of a run and of what its receiver made of its end. */
+async function told(webhook: RunRequest['webhook'] & {}, error: string): Promise<string> {
+  const { id } = await admin.createRun({ agent: 'tester', input: 'go', webhook });
+  const run = await admin.wait(id, 60_000);
+  const page = await until('it has failed', async () => { const found = await admin.deliveries({ run_id: id }); return found.data[0]?.last_error?.includes(error) === true ? found : undefined; }, 60_000);
+  await until('it is archived', async () => (await admin.run(id))['archived_seq'] === run.last_seq, 60_000);
+  const shown = await treadle(['webhooks', 'ls', '--run', id], { env: { TREADLE_URL: stage.api.url, TREADLE_API_KEY: secrets.admin } });
+  return `${JSON.stringify(page)}\n${shown.stdout}${shown.stderr}\n${await runText(stage.api.url, id, as(secrets.admin))}`;
+}
+
 describe('R28', () => {
   test.concurrent.each(Object.entries(situations).map(([name, situation], index) => [name, situation, index] as const).filter(([, { act }]) => act === undefined))('%s', async (name, situation, index) => {
     const [client, key] = index % 2 === 0 ? [admin, secrets.admin] : [tenant, secrets.tenant];
@@ -227,18 +250,19 @@ describe('R28', () => {
     expect(shown[name]).toMatch(shows);
   }, 120_000);
 
-  test('of twelve secrets and more in thirty situations none is in a log, an event, an error, a metric, a trace or an answer, in Redis, in the archive, or in what a model is asked', async () => {
+  test('of twelve secrets and more in over thirty situations none is in a log, an event, an error, a metric, a trace or an answer, in Redis, in the archive, or in what a model is asked', async () => {
     expect(Object.keys(secrets).length).toBeGreaterThanOrEqual(12);
-    expect([Object.keys(situations).length, Object.keys(shown).length]).toEqual([30, 30]);
+    expect([Object.keys(situations).length, Object.keys(shown).length]).toEqual([32, 32]);
     for (const [place, said] of Object.entries(await pagesText({ api: stage.api.url, workers: [worker.url] }, as(secrets.admin)))) shown[place] = said;
     shown['doctor'] = Object.values(await treadle(['doctor'], { env: stage.env })).join('\n');
     shown['Redis'] = await redisText(stage.redis.url);
     shown['archive'] = [...s3.objects].map(([key, object]) => `${key} ${Buffer.from(object).toString('latin1')}`).join('\n');
     shown['API log'] = stage.api.output();
     shown['worker log'] = worker.output();
+    shown['webhook bodies'] = webhookBodies;
     shown['what models are asked'] = stage.model.requests.map((request) => request.rawBody).join('\n');
     // What is looked for was really said, and what is looked through has something in it.
-    for (const name of ['model_key', 'model_key_written', 'mcp_header', 'header_token', 'header_written', 'query', 'collector'] as const) expect(heard, name).toContain(secrets[name]);
+    for (const name of ['model_key', 'model_key_written', 'mcp_header', 'header_token', 'header_written', 'query', 'collector', 'webhook_header', 'webhook_query'] as const) expect(heard, name).toContain(secrets[name]);
     expect(shown['worker log']).toContain('traces cannot be sent');
     expect(shown['archive']).toContain('what you sent is wrong');
     for (const [place, said] of Object.entries(shown)) expect(said.length, place).toBeGreaterThan(10);

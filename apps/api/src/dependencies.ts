@@ -1,5 +1,5 @@
 /** What the API is given, and how it may be set. */
-import type { AgentSpec, ChainSpec } from '@treadle/core';
+import type { AgentSpec, ChainSpec, WebhookTarget } from '@treadle/core';
 import type { Arms, CanaryDeps, Clock, CronTimes, LogDeps, LogFollowers, ModelFleet, Randomness, RunDirectory, ScheduleDirectory, Tracer, WorkerRegistry } from '@treadle/engine';
 import type { BoardQueues } from '@treadle/queue';
 import type { KeyTable } from './auth/keys.ts';
@@ -57,6 +57,8 @@ export interface ApiDeps {
   readonly chainNames?: readonly string[];
   /** Draws new runs for the trials of new models; without it nobody takes part in one. */
   readonly arms?: Arms;
+  /** In words for people why a run's end cannot be told there; null where it can. Without it nobody is told. */
+  readonly webhookProblem?: (target: WebhookTarget) => { readonly field: 'url' | 'endpoint'; readonly problem: string } | null;
   /** To look at the trials and to move them. */
   readonly trials?: Trials;
   /** Null: no authentication, everybody is tenant `default` with every scope. */

@@ -9,8 +9,6 @@ export const notBuiltRoutes: readonly (readonly [method: 'GET' | 'POST' | 'PUT' 
   ['GET', '/v1/keys', 'admin'],
   ['DELETE', '/v1/keys', 'admin'],
   ['DELETE', '/v1/keys/:key_id', 'admin'],
-  ['GET', '/v1/webhooks/deliveries', 'read'],
-  ['POST', '/v1/webhooks/deliveries/:id/redeliver', 'write'],
 ];
 
 export function notBuilt(app: ApiInstance): void {

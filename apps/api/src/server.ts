@@ -33,6 +33,7 @@ import { closesConnections } from './server/close-connections.ts';
 import { acceptJsonBodies } from './server/json-body.ts';
 import { queueRoutes } from './queues/routes.ts';
 import { usageRoutes } from './usage/routes.ts';
+import { webhookRoutes } from './webhooks/routes.ts';
 import { workerRoutes } from './workers/routes.ts';
 import { guardedArchive, guardedSchedules, guardedStore } from './store/guarded-store.ts';
 
@@ -78,6 +79,7 @@ export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance
     breakerRoutes(api, context);
     workerRoutes(api, context);
     usageRoutes(api, context);
+    webhookRoutes(api, context);
     queueRoutes(api, context);
     notBuilt(api);
   });

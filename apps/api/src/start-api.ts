@@ -5,7 +5,8 @@
  */
 import { readFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
-import { agentSpecOf, agentVersionOf, chainSpecOf, type LoadedConfig, type Settings } from '@treadle/config';
+import { agentSpecOf, agentVersionOf, chainSpecOf, webhookEndpoints, type LoadedConfig, type Settings } from '@treadle/config';
+import { insideOf } from '@treadle/egress';
 import { createArchiveProbe, LogFollowers, shownWhenArchived, type RunStore, type Tracer } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { cronTimes } from '@treadle/cron';
@@ -13,6 +14,7 @@ import { createCanaryStore, createModelFleet, createWorkerRegistry } from '@trea
 import { boardQueues, turnJobs } from '@treadle/queue';
 import { connectRedis, createEventFeed, createRedisClock, createRunStore, createScheduleStore, describeRedis, inspectRedis, readinessProblems, whenReady, type RedisClock } from '@treadle/run-store';
 import { createMetrics, watchEventLoop, type Logger, type Metrics } from '@treadle/telemetry';
+import { targetProblem, type TargetRules } from '@treadle/webhooks';
 import { uuidv7 } from 'uuidv7';
 import { createKeyTable, loadKeys, type KeyTable } from './auth/keys.ts';
 import { startTrials } from './chains/start-trials.ts';
@@ -91,7 +93,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
   const deps: ApiDeps = {
     boardQueues: board.queues,
     store: readable, archive, schedules: createScheduleStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards }), cron: cronTimes,
-    fleet: createModelFleet({ redis, prefix: settings.prefix }), workers: createWorkerRegistry(redis, { prefix: settings.prefix }), followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, chainNames: Object.keys(setup.config.chains), keys, logger, ...trials.deps, ...(setup.tracer === undefined ? {} : { tracer: setup.tracer }),
+    fleet: createModelFleet({ redis, prefix: settings.prefix }), workers: createWorkerRegistry(redis, { prefix: settings.prefix }), followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, chainNames: Object.keys(setup.config.chains), keys, logger, ...trials.deps, webhookProblem: (target) => targetProblem(target, webhookRules(setup)), ...(setup.tracer === undefined ? {} : { tracer: setup.tracer }),
     health: async () => {
       const [problems, inArchive] = await Promise.all([readinessProblems(redis, settings), probe.problem()]);
       // Runs are accepted and followed without it.
@@ -120,6 +122,10 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
       first.disconnect();
     },
   };
+}
+
+function webhookRules({ config, settings }: ApiSetup): TargetRules {
+  return { endpoints: webhookEndpoints(config), signsOthers: settings.webhookSecret !== null, allow: config.egress.allow, insideOf };
 }
 
 const clockEveryMs = 10_000;

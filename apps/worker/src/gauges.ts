@@ -55,6 +55,7 @@ async function lookAtRuns({ store, metrics }: Gauges, shards: readonly number[])
   const active = await Promise.all(shards.map((shard) => store.activeRuns(shard)));
   for (const status of ['queued', 'running', 'paused'] as const) metrics.runsActive.set({ status }, active.reduce((sum, each) => sum + each[status], 0));
   metrics.toolCallsInDoubt.set(active.reduce((sum, each) => sum + each.in_doubt, 0));
+  metrics.webhookPending.set(active.reduce((sum, each) => sum + each.webhooks, 0));
   active.forEach(({ due }, shard) => { metrics.queueDepth.set({ queue: queueOf(shard), state: 'delayed' }, due); });
 }
 

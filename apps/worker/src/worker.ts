@@ -8,7 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { initialState, restoreState, type Message } from '@treadle/core';
 import { agentSpecOf, agentVersionOf, hookFunctions, modelConnections, modelPrices, validatorFunctions, type LoadedConfig, type Settings } from '@treadle/config';
 import {
-  archiveDue, archiveFirst, archiveRun, createArchiveProbe, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type Arms, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type Tracer, type TurnDeps,
+  archiveDue, archiveFirst, archiveRun, createArchiveProbe, createChildRuns, executeTurn, finishRun, foldLog, HeldRuns, IncrementWriter, noIncrements, WarmRuns, type Archive, type Arms, type ArchiveDeps, type FinishDeps, type Job, type JobOutcome, type RunStore, type Tracer, type TurnDeps, type WebhookDispatcher,
 } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { createCanaryStore, createModelFleet, createWorkerRegistry } from '@treadle/fleet';
@@ -32,9 +32,10 @@ import { addSchedules } from './schedules.ts';
 import { createTicks, type Ticks } from './ticks.ts';
 import { toolSources } from './tool-sources.ts';
 import { createTrials } from './trials.ts';
+import { createWebhooks } from './webhooks.ts';
 
 /** How often, ms. */
-const every = { watch: 1000, models: 1000, pump: 250, archive: 1000, clock: 10_000, audit: 15_000, canary: 2000 } as const;
+const every = { watch: 1000, models: 1000, pump: 250, archive: 1000, clock: 10_000, audit: 15_000, canary: 2000, webhooks: 500 } as const;
 /** When the pump looks again at a run that has a job, ms. */
 const graceMs = 10_000;
 
@@ -97,6 +98,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   const archiving: ArchiveDeps = { store, archive, options: archiveOptions(settings), observe: (outcome) => { metrics.archiveSegments.inc({ outcome }); }, ...tracing(setup) };
   const audits = createAudits({ archive, metrics, logger });
   const trials = createTrials({ canaries: createCanaryStore(redis, { prefix: settings.prefix }), config: setup.config, metrics, logger });
+  const version = await packageVersion();
   const registry = createWorkerRegistry(redis, { prefix: settings.prefix });
   const elsewhere = createElsewhere(setup.config, { name: setup.name, waitMs: settings.releaseWaitMs, monotonicMs: () => performance.now() });
   const deps = turnDeps(setup, { elsewhere, store: measuredStore(metrics, store), clock, archive, tools, models, held, metrics, archiving, audits, arms: trials.arms });
@@ -109,7 +111,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   });
   const ticks = createTicks((name, error) => { logger.warn({ err: error, duty: name }, 'a duty failed; it is tried again'); });
   addDuties(ticks, { settings, store, held, clock, archiving, metrics, models });
-  const presence = createPresence({ registry, consumer, metrics, onHeard: (workers) => { elsewhere.heard(workers); }, report: { name: setup.name, version: await packageVersion(), agent_versions: elsewhere.versions, concurrency: settings.workerConcurrency, started_at_ms: clock.nowMs() } });
+  const presence = createPresence({ registry, consumer, metrics, onHeard: (workers) => { elsewhere.heard(workers); }, report: { name: setup.name, version, agent_versions: elsewhere.versions, concurrency: settings.workerConcurrency, started_at_ms: clock.nowMs() } });
   // Seen from the first moment; a Redis that is away now is told at the next.
   await presence.beat().catch(() => undefined);
   const backlog = addGauges(ticks, { settings, store, clock, metrics, redis, presence });
@@ -119,12 +121,14 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   });
   ticks.add('audit', every.audit, () => audits.round());
   ticks.add('canary', every.canary, () => trials.round());
+  const webhooks = createWebhooks({ settings, config: setup.config, store, clock, metrics, logger, version });
+  ticks.add('webhooks', every.webhooks, () => webhooks.round());
   archive.check().catch((error: unknown) => { logger.warn({ err: error, archive: description }, 'the archive cannot be used; runs go on, and are archived when it can'); });
   logger.info({ redis: redisDescription, archive: description, shards: settings.shards, concurrency: settings.workerConcurrency }, 'worker ready');
 
   const stopWatching = watchEventLoop(metrics);
 
-  const pool: Pool = { stopWatching, redis, fleetRedis, consumer, ticks, held, tools, models, presence };
+  const pool: Pool = { stopWatching, redis, fleetRedis, consumer, ticks, held, tools, models, presence, webhooks };
   const probe = createArchiveProbe(archive, { monotonicMs: () => performance.now(), onFailure: (error) => { logger.warn({ err: error, archive: description }, 'the archive takes no writes'); } });
   return {
     metrics, drain: (timeoutMs) => drain(pool, timeoutMs),
@@ -283,14 +287,14 @@ export class UnfitRedis extends Error {
 
 interface Pool {
   readonly redis: RedisClient; readonly fleetRedis: RedisClient; readonly consumer: ReturnType<typeof consumeJobs>; readonly ticks: Ticks; readonly held: HeldRuns; readonly tools: OpenToolRunner;
-  readonly models: ClosableModelGateway; readonly stopWatching: () => void; readonly presence: Presence;
+  readonly models: ClosableModelGateway; readonly stopWatching: () => void; readonly presence: Presence; readonly webhooks: WebhookDispatcher;
 }
 
 async function drain(pool: Pool, limitMs: number): Promise<void> {
   // With Redis away nothing can be committed or handed back: waiting for it would only delay the next start.
   const timeoutMs = pool.redis.status === 'ready' ? limitMs : Math.min(limitMs, 1000);
   pool.presence.drains();
-  const closed = pool.consumer.close();
+  const closed = Promise.all([pool.consumer.close(), pool.webhooks.close(timeoutMs)]);
   const timer = setTimeout(() => { pool.held.drain(); }, timeoutMs);
   // A tool that ignores its signal is left behind: its call is in doubt, and the next worker says so.
   const bound = new Promise<void>((resolve) => { setTimeout(resolve, timeoutMs + 5000).unref(); });

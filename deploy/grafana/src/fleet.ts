@@ -34,6 +34,10 @@ export const fleetDashboard = () => dashboard({
       series({ title: 'Longest wait', description: 'How long the job has waited that waits longest now.', unit: 's', width: 12, thresholds: [30, 300], queries: [[fleet('treadle_queue_oldest_wait_seconds', { by: ['queue'] }), '{{queue}}']] }),
       series({ title: 'Time to drain', description: 'At the pace of the last minute, if nothing came. No line: nothing is taken at all.', unit: 's', width: 12, thresholds: [300, 1800], queries: [[fleet('treadle_queue_drain_seconds', { by: ['queue'] }), '{{queue}}']] }),
     ] },
+    { title: 'Webhooks', panels: [
+      series({ title: 'Webhooks', description: 'Attempts to tell somebody of an ended run. Failed ones are made again, for about a day; dead ones wait for a person.', unit: 'ops', stacked: true, width: 12, queries: [[rate('treadle_webhook_deliveries_total', { by: ['outcome'] }), '{{outcome}}']] }),
+      series({ title: 'Still to be told', description: 'Ended runs whose receiver has not taken it yet. Where it rises, a receiver is away, or too slow.', unit: 'short', width: 12, queries: [[fleet('treadle_webhook_pending'), 'pending']] }),
+    ] },
     { title: 'Processes', panels: [
       series({ title: 'Saturation', description: 'Turns in flight of those taken at once, by worker. Full ones need company.', unit: 'percentunit', width: 12, thresholds: [0.8, 0.95], queries: [[`${metric('treadle_turns_in_flight')} / ${metric('treadle_turn_slots')}`, '{{instance}}']] }),
       series({ title: 'Event loop lag', description: '99th percentile of 5 s. A process that lags renews leases late.', unit: 's', width: 12, thresholds: [0.1, 0.5], queries: [[metric('treadle_event_loop_lag_seconds'), '{{instance}}']] }),

@@ -6,6 +6,7 @@ import type { Canary, CanaryOrder, ListedChain, ListedModel } from './canary.ts'
 import { schedulesOf, type SchedulesOfClient } from './schedules.ts';
 import { createSseParser } from './sse.ts';
 import type { UsageReport, UsageRequest } from './usage.ts';
+import type { DeliveriesRequest, Delivery, Webhook } from './webhooks.ts';
 
 export interface ClientOptions {
   /** Of the API, e.g. `http://127.0.0.1:8080`. */
@@ -33,6 +34,8 @@ export interface RunRequest {
   readonly on_busy?: 'reject' | 'queue' | 'interrupt' | 'steer';
   /** Another chain than the agent's. */
   readonly chain?: string;
+  /** Told, signed, once the run has ended. */
+  readonly webhook?: Webhook;
 }
 
 /** The run as the API answers it (contract, section 5). */
@@ -156,7 +159,7 @@ export interface Client extends SchedulesOfClient {
   /** The model is told, with the reason; the call is not carried out. */
   deny(id: string, tool_use_id: string, word?: { readonly reason?: string; readonly digest?: string }, options?: CommandOptions): Promise<Run>;
   /** A new run from a point of this one's log; without an input the model is asked again what it was asked last. */
-  fork(id: string, from: { readonly after_seq: number; readonly input?: unknown; readonly chain?: string; readonly limits?: RunRequest['limits'] }, options?: CommandOptions): Promise<Run>;
+  fork(id: string, from: { readonly after_seq: number; readonly input?: unknown; readonly chain?: string; readonly limits?: RunRequest['limits']; readonly webhook?: Webhook }, options?: CommandOptions): Promise<Run>;
   replay(id: string): Promise<{ readonly identical: boolean; readonly events: number; readonly differences: readonly unknown[] }>;
   models(): Promise<{ readonly data: readonly ListedModel[] }>;
   chains(): Promise<{ readonly data: readonly ListedChain[] }>;
@@ -169,6 +172,10 @@ export interface Client extends SchedulesOfClient {
   changeBreaker(id: string, action: 'open' | 'reset'): Promise<Pick<Breaker, 'id' | 'kind' | 'state' | 'forced'>>;
   /** What ended runs of this key's tenant have used. */
   usage(asked?: UsageRequest): Promise<UsageReport>;
+  /** What was told of ended runs, of the newest runs first. */
+  deliveries(asked?: DeliveriesRequest): Promise<{ readonly data: readonly Delivery[]; readonly next_cursor: string | null }>;
+  /** Of one that has ended; under the same id. */
+  redeliver(id: string): Promise<Delivery>;
   /** Any other route of the API. */
   get(path: string): Promise<unknown>;
   /** Every event after `after`, in order and once, until the run has ended; lost connections are resumed. Throws `LogReset` where the log was set back. */
@@ -220,6 +227,8 @@ export function createClient(options: ClientOptions): Client {
     breakers: () => json('GET', '/v1/breakers'),
     changeBreaker: (id, action) => json('POST', `/v1/breakers/${encodeURIComponent(id)}`, { body: { action } }),
     usage: (asked = {}) => json('GET', `/v1/usage?${new URLSearchParams({ ...asked }).toString()}`),
+    deliveries: (asked = {}) => json('GET', `/v1/webhooks/deliveries?${new URLSearchParams(Object.entries(asked).map(([name, value]): [string, string] => [name, String(value)])).toString()}`),
+    redeliver: (id) => json('POST', `/v1/webhooks/deliveries/${encodeURIComponent(id)}/redeliver`),
     get: (path) => json('GET', path),
     events: (id, follow = {}) => resuming(id, { send, after: follow.after ?? 0, signal: follow.signal, pauseMs: options.reconnectMs ?? 500, outageMs: options.outageMs ?? 60_000 }),
   };

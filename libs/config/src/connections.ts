@@ -74,6 +74,11 @@ export function toolPolicies(config: LoadedConfig): Readonly<Record<string, Tool
   }));
 }
 
+/** By name. Holds secrets. */
+export function webhookEndpoints(config: LoadedConfig): CheckedConfig['webhooks'] {
+  return config.webhooks;
+}
+
 export function functionTools(config: LoadedConfig): readonly FunctionTool[] {
   return config.functions;
 }

@@ -1,7 +1,7 @@
 export { agentSpecOf, agentVersionOf, canaryDefinitions, chainSpecOf, configWarnings } from './agent-spec.ts';
 export { builtinConfig, defaultAgentName, type BuiltinOptions } from './builtin.ts';
 export {
-  functionTools, hookFunctions, httpTools, mcpServers, modelConnections, modelPrices, toolPolicies, validatorFunctions,
+  functionTools, hookFunctions, httpTools, mcpServers, modelConnections, modelPrices, toolPolicies, validatorFunctions, webhookEndpoints,
   type HttpTool, type McpServer, type ModelConnection, type ToolPolicy,
 } from './connections.ts';
 export type { AnswerView } from '@treadle/engine';

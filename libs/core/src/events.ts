@@ -10,6 +10,7 @@ import type { RecoveryAction, RecoverySite } from './recovery.ts';
 import type { DroppableFeature } from './request.ts';
 import type { EndStatus, PauseReason, RunStatus, StopReason } from './stop-reason.ts';
 import type { Usage } from './usage.ts';
+import type { WebhookTarget } from './webhook.ts';
 
 /** Stamped on every event when it is appended. */
 export interface Envelope {
@@ -48,10 +49,11 @@ export interface RunCreated {
   readonly rules?: 2;
   /** The trace that the run belongs to (traceparent.ts): its turns are parts of that span. Absent where nobody traces. */
   readonly traceparent?: string;
+  /** Where its end is told; what signs that stands elsewhere. */
+  readonly webhook?: WebhookTarget | null;
   /** Of later releases; null until then. */
   readonly concurrency_key?: string | null;
   readonly start_within_s?: number | null;
-  readonly webhook?: null;
   readonly schedule_id?: string | null;
   readonly history?: string | null;
 }

@@ -105,7 +105,7 @@ function created(event: RunCreated & { run_id: string; ts: number }): Partial<Ru
     run_id: event.run_id, session_id: event.session_id, parent_run_id: event.parent_run_id, forked_from: event.forked_from,
     tenant: event.tenant, agent: event.agent, agent_version: event.agent_version, spec: event.agent_spec, limits: event.limits,
     metadata: event.metadata, tags: event.tags, priority: event.priority, run_at: event.run_at, traceparent: event.traceparent ?? null, created_at: event.ts,
-    ...(event.rules === undefined ? {} : { rules: event.rules }),
+    ...(event.rules === undefined ? {} : { rules: event.rules }), ...(event.webhook == null ? {} : { webhook: event.webhook }),
   };
 }
 

@@ -45,4 +45,7 @@ export {
 } from './turn-input.ts';
 export { readTraceparent, traceIdOf } from './traceparent.ts';
 export { addUsage, asWaste, costOf, noUsage, type ModelPrice, type Usage } from './usage.ts';
+export {
+  isWebhookSecret, mostWebhookAttempts, runOfWebhook, shownAddress, webhookId, webhookOutcome, type WebhookAnswer, type WebhookOutcome, type WebhookTarget, type WebhookTiming,
+} from './webhook.ts';
 export { capText, utf8Length, wellFormed, type Capped } from './well-formed.ts';

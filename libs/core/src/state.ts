@@ -12,6 +12,7 @@ import type { KeptMessage, ToolImage, Transcript } from './message.ts';
 import type { DroppableFeature } from './request.ts';
 import type { PauseReason, RunStatus, StopReason } from './stop-reason.ts';
 import { noUsage, type Usage } from './usage.ts';
+import type { WebhookTarget } from './webhook.ts';
 
 /** A call of the current turn's reply, in the reply's order. */
 export interface OpenCall {
@@ -84,6 +85,8 @@ export interface RunState {
   readonly priority: number;
   readonly run_at: string | null;
   readonly traceparent: string | null;
+  /** Where its end is told; absent where nobody is. */
+  readonly webhook?: WebhookTarget;
   readonly created_at: number;
   readonly started_at: number | null;
   readonly ended_at: number | null;

@@ -3,7 +3,7 @@
  * A request answered `too_late` or by an exception from a store that was not reached does not happen afterwards.
  */
 import {
-  encodeEvent, evolve, idIn, initialState, stamp, stateChanges, wellFormed, type AgentSpec, type ChainSpec, type Content, type EventBody, type Limits, type Message, type RunState,
+  encodeEvent, evolve, idIn, initialState, stamp, stateChanges, wellFormed, type AgentSpec, type ChainSpec, type Content, type EventBody, type Limits, type Message, type RunState, type WebhookTarget,
 } from '@treadle/core';
 import type { Clock, Randomness } from './ports/clock.ts';
 import type { Claim, CreateReply, RunDirectory } from './ports/run-store.ts';
@@ -30,6 +30,8 @@ export interface NewRun {
   readonly when_busy?: 'reject' | 'queue';
   /** The schedule whose time has come. */
   readonly schedule_id?: string;
+  /** Where its end is told. */
+  readonly webhook?: WebhookTarget | null;
   /** The run that starts this one, by the claim under which it does. */
   readonly parent?: Claim;
   /** The span of whoever asks for it. Null or absent: the run begins a trace, if anybody traces. */
@@ -89,7 +91,7 @@ async function create(deps: CreateDeps, run: NewRun, options: CreateOptions & { 
       type: 'run_created', rules: 2, agent: run.spec.name, agent_version: run.agent_version, agent_spec: { ...run.spec, chain }, session_id, parent_run_id: run.parent?.run_id ?? null,
       forked_from: run.fork?.from_run_id ?? null, tenant: run.tenant, limits: run.limits, chain: run.spec.chain.name, tools: run.spec.tools, metadata: run.metadata,
       tags: run.tags, priority: run.priority, run_at: run.run_at, ...(traceparent === null ? {} : { traceparent }),
-      concurrency_key: null, start_within_s: null, webhook: null, schedule_id: run.schedule_id ?? null, history: null,
+      concurrency_key: null, start_within_s: null, webhook: run.webhook ?? null, schedule_id: run.schedule_id ?? null, history: null,
     },
     ...(run.fork === undefined || run.fork.messages.length === 0 ? [] : [{ type: 'session_history' as const, generation: 2, from_run_id: run.fork.from_run_id, messages: run.fork.messages }]),
     ...(run.input === null ? [] : [{ type: 'user_message' as const, content: wellFormed(run.input) }]),

@@ -4,12 +4,14 @@
  * that an archive that hangs holds no worker's slot.
  *
  * A run that takes part in the trial of a model reports how it came out before it is finished, so that no end is lost; judging comes
- * after, and a judge that fails keeps back nobody's session. What a run has used is counted by `finished` itself.
+ * after, and a judge that fails keeps back nobody's session. What a run has used is counted by `finished` itself, and what somebody is to be told
+ * of it is written down there; telling is a duty of its own (webhook-dispatcher.ts).
  */
 import { initialState, ownUsage, restoreState, type RunState } from '@treadle/core';
 import { canaryOutcome, judgeWhenDue, type CanaryDeps } from './canary.ts';
 import type { RunDirectory, TurnStore } from './ports/run-store.ts';
 import type { RunUse } from './ports/usage-sums.ts';
+import { deliveryOf } from './webhook-body.ts';
 
 export interface FinishDeps {
   readonly store: Pick<TurnStore, 'finished'> & Pick<RunDirectory, 'read'>;
@@ -21,7 +23,7 @@ export async function finishRun({ store, canary }: FinishDeps, run_id: string): 
   const state = snapshot === null ? null : restoreState(initialState, snapshot.stored);
   const outcome = canary === undefined || state === null ? null : canaryOutcome(state);
   const counted = canary !== undefined && outcome !== null && await canary.canaries.report(outcome) !== 'not_counted';
-  await store.finished(run_id, state === null ? null : useOf(state));
+  await store.finished(run_id, state === null ? null : useOf(state), state === null ? null : deliveryOf(state, snapshot?.archived_seq ?? 0));
   if (counted) await judgeWhenDue(canary, outcome.chain).catch(canary.onFailed);
 }
 

@@ -4,6 +4,8 @@ export {
   mostDecisions, mostRuns, noTotals, type ArmTotals, type AssignRun, type Assignment, type CanaryBounds, type CanaryDecision, type CanaryDefinition, type CanaryJudge, type CanaryJudgement,
   type CanaryMove, type CanaryOutcome, type CanaryReading, type CanaryRun, type CanaryState, type CanaryStatus, type CanaryStore, type CanaryVerdict,
 } from './ports/canary-store.ts';
+export { deliveryStates, type DeliveryDirectory, type DeliveryState, type DeliveryUpkeep, type ListDeliveries, type NewDelivery, type Redeliver, type Settlement, type StoredDelivery, type TakeDeliveries, type TakenDelivery } from './ports/webhook-outbox.ts';
+export type { WebhookSender, WebhookSending } from './ports/webhook-sender.ts';
 export type { RunUse, UsageQuery, UsageRow } from './ports/usage-sums.ts';
 export type { Clock, Randomness } from './ports/clock.ts';
 export type { CronReading, CronRule, CronTimes } from './ports/cron-times.ts';
@@ -51,3 +53,5 @@ export { restoreSchedules, type RestoredSchedules, type RestoreSchedulesDeps } f
 export { archivedDocument, runView, type RunView } from './run-view.ts';
 export { shownWhenArchived } from './shown-when-archived.ts';
 export { WarmRuns } from './warm-runs.ts';
+export { deliveryOf, maxWebhookBytes, webhookBody } from './webhook-body.ts';
+export { WebhookDispatcher, type DispatchDeps, type DispatchOptions } from './webhook-dispatcher.ts';

@@ -8,7 +8,8 @@
  *     happened, too: a run that may use `once` tools waits as `paused: outcome`, until somebody resumes it, unless repeats are accepted.
  * R4  What waited waits again until its time, what was paused stays paused, a session's runs go one after the other.
  * R5  A run comes back after the runs that it has started, so that none of these is started anew; then it is told of those that have ended.
- * R6  Removed runs are not in the archive's listing, and stay removed. One run's fault keeps back no other.
+ * R6  Nobody knows whether the end of a run was told that ended within the last day: it is told again, under its old id.
+ * R7  Removed runs are not in the archive's listing, and stay removed. One run's fault keeps back no other.
  */
 import { encodeEvent, evolve, isEnded, specOf, noUsage, stamp, type Command, type EventBody, type PendingCall, type RunState } from '@treadle/core';
 import { readArchived, restoredFrom, type ArchivedLog } from './archived-run.ts';
@@ -17,10 +18,12 @@ import type { Archive } from './ports/archive.ts';
 import type { Clock } from './ports/clock.ts';
 import type { RunDirectory } from './ports/run-store.ts';
 import type { RestoredRun, StoreUpkeep } from './ports/store-upkeep.ts';
+import type { DeliveryUpkeep } from './ports/webhook-outbox.ts';
 import { archivedDocument } from './run-view.ts';
+import { deliveryOf, deliveryOfArchived } from './webhook-body.ts';
 
 export interface RestoreDeps {
-  readonly store: Pick<StoreUpkeep, 'restore' | 'restoreSession'> & Pick<RunDirectory, 'command' | 'read'>;
+  readonly store: Pick<StoreUpkeep, 'restore' | 'restoreSession'> & Pick<DeliveryUpkeep, 'restoreDelivery'> & Pick<RunDirectory, 'command' | 'read'>;
   readonly archive: Pick<Archive, 'runs' | 'events' | 'getRun' | 'putRun'>;
   readonly clock: Pick<Clock, 'nowMs'>;
 }
@@ -45,11 +48,15 @@ export interface RestoreSummary {
   readonly present: number;
   readonly ended: number;
   readonly sessions: number;
+  /** Ends that are told, perhaps again. */
+  readonly webhooks: number;
   readonly failed: readonly { readonly run_id: string; readonly problem: string }[];
 }
 
 /** How far a session goes back. */
 const sessionMs = 30 * 24 * 3_600_000;
+/** After which an end has been told, or given up. */
+const toldWithinMs = 24 * 3_600_000;
 /** Claims that may have happened after the archived point. */
 const unseenClaims = 1000;
 
@@ -61,7 +68,7 @@ type Counts = { -readonly [Key in keyof RestoreSummary]: RestoreSummary[Key] };
 
 /** Throws what the store or the archive throws when they are away: asked again, it goes on. */
 export async function restoreRuns(deps: RestoreDeps, options: RestoreOptions): Promise<RestoreSummary> {
-  const counts: Counts = { found: 0, restored: 0, waiting_for_word: 0, present: 0, ended: 0, sessions: 0, failed: [] };
+  const counts: Counts = { found: 0, restored: 0, waiting_for_word: 0, present: 0, ended: 0, sessions: 0, webhooks: 0, failed: [] };
   const unfinished: { run_id: string; last_seq: number }[] = [];
   // Sessions first: a run that waits for its session starts from what the last one said.
   for await (const { run_id, ended, last_seq } of deps.archive.runs()) {
@@ -69,7 +76,7 @@ export async function restoreRuns(deps: RestoreDeps, options: RestoreOptions): P
     if (!ended) unfinished.push({ run_id, last_seq });
     else {
       counts.ended++;
-      if (mintedMs(run_id) > deps.clock.nowMs() - sessionMs) await restoreSession(deps, run_id, counts);
+      if (mintedMs(run_id) > deps.clock.nowMs() - sessionMs) await restoreEnded(deps, run_id, counts);
     }
     options.onProgress?.(counts);
   }
@@ -91,7 +98,10 @@ export async function restoreRuns(deps: RestoreDeps, options: RestoreOptions): P
         if (parent !== null) parents.push(parent);
         break;
       case 'exists': counts.present++; break;
-      case 'ended': counts.ended++; break;
+      case 'ended':
+        counts.ended++;
+        if (outcome.told) counts.webhooks++;
+        break;
       case 'failed': counts.failed = [...counts.failed, { run_id, problem: outcome.problem }];
     }
     options.onProgress?.(counts);
@@ -117,17 +127,21 @@ async function tellOfChildren({ store, archive }: RestoreDeps, { run_id, childre
   if (pause_reason === 'children') await tell(`${run_id}-restored`, { type: 'resume' });
 }
 
-async function restoreSession(deps: RestoreDeps, run_id: string, counts: Counts): Promise<void> {
+async function restoreEnded(deps: RestoreDeps, run_id: string, counts: Counts): Promise<void> {
   const text = await deps.archive.getRun(run_id);
   if (text === null) return;
-  const { session_id, tenant } = JSON.parse(text) as { session_id: string; tenant: string };
+  const document = JSON.parse(text) as { session_id: string; tenant: string; ended_at: string | null };
+  const { session_id, tenant } = document;
   await deps.store.restoreSession({ session_id, tenant, last: run_id });
   counts.sessions++;
+  const delivery = deps.clock.nowMs() - Date.parse(document.ended_at ?? '') > toldWithinMs ? null : deliveryOfArchived(document);
+  if (delivery !== null && await deps.store.restoreDelivery(run_id, delivery) === 'restored') counts.webhooks++;
 }
 
 type Outcome =
   | { readonly type: 'restored'; readonly waits: boolean }
-  | { readonly type: 'exists' | 'ended' }
+  | { readonly type: 'exists' }
+  | { readonly type: 'ended'; readonly told: boolean }
   | { readonly type: 'failed'; readonly problem: string };
 
 async function restoreRun(deps: RestoreDeps, found: { readonly run_id: string; readonly last_seq: number }, options: Restoring): Promise<Outcome> {
@@ -137,8 +151,7 @@ async function restoreRun(deps: RestoreDeps, found: { readonly run_id: string; r
   const archived = await readArchived(deps.archive, run_id, { last_seq });
   if (typeof archived === 'string') return { type: 'failed', problem: archived };
   if (isEnded(archived.state.status) && archived.state.ended_at !== null) {
-    await putEnded(deps, archived.state);
-    return { type: 'ended' };
+    return { type: 'ended', told: await putEnded(deps, archived.state) };
   }
   await options.childrenFirst(archived.state);
   const run = rebuilt(archived, deps.clock.nowMs(), options);
@@ -147,10 +160,12 @@ async function restoreRun(deps: RestoreDeps, found: { readonly run_id: string; r
 }
 
 /** The log was archived to its end, and what it came to was not. */
-async function putEnded(deps: RestoreDeps, state: RunState): Promise<void> {
+async function putEnded(deps: RestoreDeps, state: RunState): Promise<boolean> {
   const document = archivedDocument(state, state.last_seq, state.tenant);
   await deps.archive.putRun({ run_id: state.run_id, tenant: state.tenant, document });
   await deps.store.restoreSession({ session_id: state.session_id, tenant: state.tenant, last: state.run_id });
+  const delivery = deliveryOf(state, state.last_seq);
+  return delivery !== null && await deps.store.restoreDelivery(state.run_id, delivery) === 'restored';
 }
 
 function rebuilt({ state: folded, ledger, waits_until }: ArchivedLog, now_ms: number, options: RestoreOptions): RestoredRun {

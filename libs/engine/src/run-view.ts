@@ -18,9 +18,9 @@ export function runView(state: RunState, archived_seq: number): RunView {
   };
 }
 
-/** The same as the archive keeps it: with its owner, and with the runs that it has started. */
+/** The same as the archive keeps it: with its owner, with the runs that it has started, and with where its end is told. */
 export function archivedDocument(state: RunState, archived_seq: number, tenant: string): string {
-  return JSON.stringify({ ...runView(state, archived_seq), tenant, children: state.children.map(({ child_run_id, tool_use_id, agent }) => ({ child_run_id, tool_use_id, agent })) });
+  return JSON.stringify({ ...runView(state, archived_seq), tenant, children: state.children.map(({ child_run_id, tool_use_id, agent }) => ({ child_run_id, tool_use_id, agent })), ...(state.webhook === undefined ? {} : { webhook: state.webhook }) });
 }
 
 function iso(seconds: number | null): string | null {

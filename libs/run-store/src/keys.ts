@@ -10,6 +10,7 @@
  *            feed (stream, dense ids n-0) · feed_n (its counter) · expiring (zset: "run tenant" by time) · index of a tenant (zset)
  *            usage of a day and a tenant (hash: ["agent","model"] → sums)
  *            schedule:<id> (hash) · scheduled (zset: schedules by when to look) · schedules of a tenant (zset) · schedules_to_archive (zset)
+ *            webhooks (scripts/includes/webhooks.lua): lanes · lane:<lane> · of:<run id> · list:<tenant> · ended:<tenant> · expiring
  * Elsewhere  reservations of idempotency keys, each in a slot of its own
  */
 import { createHash } from 'node:crypto';
@@ -48,7 +49,13 @@ export interface Keys {
   /** The schedules of a tenant. */
   schedules(shard: number, tenant: string): string;
   schedulesToArchive(shard: number): string;
+  webhooks(shard: number): WebhookKeys;
   reservation(tenant: string, key: string): string;
+}
+
+/** `*` stands for a lane, a run id, a tenant, a tenant. */
+export interface WebhookKeys {
+  readonly lanes: string; readonly expiring: string; readonly tally: string; readonly lane: string; readonly delivery: string; readonly list: string; readonly ended: string;
 }
 
 /** Throws `RangeError` for a prefix with other characters than letters, digits, `_ . : -`. */
@@ -85,6 +92,10 @@ export function createKeys(prefix: string): Keys {
     scheduled: (shard) => `${base(shard)}scheduled`,
     schedules: (shard, tenant) => `${base(shard)}schedules:${tenant}`,
     schedulesToArchive: (shard) => `${base(shard)}schedules_to_archive`,
+    webhooks: (shard) => ({
+      lanes: `${base(shard)}webhooks:lanes`, expiring: `${base(shard)}webhooks:expiring`, tally: `${base(shard)}tally`, lane: `${base(shard)}webhooks:lane:*`,
+      delivery: `${base(shard)}webhooks:of:*`, list: `${base(shard)}webhooks:list:*`, ended: `${base(shard)}webhooks:ended:*`,
+    }),
     reservation: (tenant, key) => `{${prefix}:idem:${createHash('sha256').update(JSON.stringify([tenant, key])).digest('hex')}}`,
   };
 }

@@ -1,6 +1,6 @@
 /** Commands and reads, for the API. */
 import { isWord, shardOf, wordKeyOf, type RunStatus } from '@treadle/core';
-import type { CommandReply, CreateReply, CreateRun, EventRange, ListRuns, Move, RunDirectory, RunSnapshot, SendCommand } from '@treadle/engine';
+import type { CommandReply, CreateReply, CreateRun, DeliveryDirectory, EventRange, ListRuns, Move, RunDirectory, RunSnapshot, SendCommand } from '@treadle/engine';
 import { asReply, inboxEntry, ledgerOf, storedOf, unknownReply } from './replies.ts';
 import { mergePages, scanPerShard } from './run-list.ts';
 import { createSessionDirectory, keepSessionMs } from './session-directory.ts';
@@ -24,7 +24,7 @@ export function commandHeader({ run_id, command_id, command, not_after_ms }: Sen
   };
 }
 
-export function createRunDirectory(parts: StoreParts, now: () => Promise<number>): RunDirectory {
+export function createRunDirectory(parts: StoreParts, now: () => Promise<number>): Omit<RunDirectory, keyof DeliveryDirectory> {
   const { run, keys, jobs, options } = parts;
 
   async function create(request: CreateRun): Promise<CreateReply> {

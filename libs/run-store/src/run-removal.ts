@@ -8,7 +8,7 @@ export function createRunRemoval({ run, keys }: StoreParts): Pick<RunDirectory, 
   return {
     remove: async ({ run_id, tenant, not_after_ms }: RemoveRun): Promise<RemoveReply> => {
       const shard = shardOf(run_id);
-      const args = [JSON.stringify({ run_id, tenant, not_after_ms }), keys.sessionSpelling(shard)];
+      const args = [JSON.stringify({ run_id, tenant, not_after_ms, webhooks: keys.webhooks(shard) }), keys.sessionSpelling(shard)];
       const reply = asReply(await run('remove', { keys: [...keys.run(run_id), keys.index(shard, tenant)], args }));
       switch (reply[0]) {
         case 'removed': return { type: 'removed', deleted_at_ms: Number(reply[1]) };

@@ -8,7 +8,7 @@
  * S3          only the script `claim` raises the epoch
  * S6, S8      the scripts ask Redis for the time
  * S9          the server's `appendfsync always`; see inspect-redis.ts for what else is lost when
- * S13         `finished` notes in ctl that a run was counted, beside the sums
+ * S13, W1     `finished` notes in ctl that a run was counted, beside the sums, and that its delivery was written, beside the delivery
  */
 import type { RunStore } from '@treadle/engine';
 import type { JobFragment } from './job-fragment.ts';
@@ -20,6 +20,7 @@ import { createScriptRunner } from './script-runner.ts';
 import type { StoreParts } from './store-parts.ts';
 import { createStoreUpkeep } from './store-upkeep.ts';
 import { createTurnStore } from './turn-store.ts';
+import { createWebhookOutbox } from './webhook-outbox.ts';
 
 export interface RunStoreOptions {
   /** Of every key: letters, digits, `_ . : -`. */
@@ -53,5 +54,5 @@ export function createRunStore(deps: { readonly redis: RedisClient; readonly job
     const [seconds, micros] = await deps.redis.time();
     return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
   };
-  return { ...createTurnStore(parts), ...createRunDirectory(parts, now), ...createStoreUpkeep(parts), ...createRestoring(parts) };
+  return { ...createTurnStore(parts), ...createRunDirectory(parts, now), ...createStoreUpkeep(parts), ...createRestoring(parts), ...createWebhookOutbox(parts) };
 }

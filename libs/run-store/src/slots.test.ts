@@ -59,7 +59,15 @@ test('all keys that one script names or touches lie in one slot', async () => {
   await store.dueForArchive(1, { limit: 10, retry_ms: 0 });
   await store.archived((await store.seal(run_id, 10))!, { keep_events: 0, retention_ms: 10_000 });
   const day = new Date().toISOString().slice(0, 10);
-  await store.finished(run_id, { tenant: 'acme', agent: 'a', day, models: { m: noUsage } });
+  const told = { tenant: 'acme', target: { url: 'https://a.example' }, lane: 'https://a.example', body: '{}' };
+  await store.finished(run_id, { tenant: 'acme', agent: 'a', day, models: { m: noUsage } }, told);
+  expect(await store.restoreDelivery(run_id, told)).toBe('exists');
+  for (const type of ['delivered', 'dead'] as const) {
+    const [taken] = await store.takeDeliveries(1, { limit: 1, per_lane: 1, busy: {}, lease_ms: 1000 });
+    await store.settleDelivery(taken!, type === 'dead' ? { type, status: 410, error: 'gone' } : { type, status: 200 });
+    expect(await store.redeliver({ run_id, tenant: 'acme', request_id: type, not_after_ms: Date.now() + 60_000 })).toBe('due');
+  }
+  expect((await store.deliveries({ tenant: 'acme', state: null, before_id: null, limit: 1 })).deliveries).toHaveLength(1);
   expect(await store.usage({ tenant: 'acme', from_day: day, to_day: day })).toHaveLength(2);
   await Promise.all([store.read(run_id), store.events(run_id, 0, 1), store.ledger(run_id), store.moves(run_id)]);
   await store.list({ tenant: 'acme', status: null, agent: null, tag: null, session_id: null, before_id: null, limit: 10 });

@@ -38,8 +38,8 @@ export function createStoreUpkeep(parts: StoreParts): Omit<StoreUpkeep, 'restore
       return { events: looked === 0 ? 0 : Math.round(events * runs / looked), oldest_ts: reply[4] === '' ? null : Number(reply[4]) };
     },
     activeRuns: async (shard) => {
-      const [, queued, running, paused, in_doubt, due] = asReply(await run('active_runs', { keys: [keys.tally(shard), keys.shard(shard)[0]!], args: [] })).map(Number);
-      return { queued: queued!, running: running!, paused: paused!, in_doubt: in_doubt!, due: due! };
+      const [, queued, running, paused, in_doubt, due, webhooks] = asReply(await run('active_runs', { keys: [keys.tally(shard), keys.shard(shard)[0]!], args: [] })).map(Number);
+      return { queued: queued!, running: running!, paused: paused!, in_doubt: in_doubt!, due: due!, webhooks: webhooks! };
     },
     archiveDuty: async (run_id) => {
       const reply = asReply(await run('archive_duty', { keys: keys.run(run_id), args: [run_id] }));

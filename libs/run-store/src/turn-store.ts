@@ -5,6 +5,7 @@ import { appendReplyOf, asReply, byShard, inboxOf, ledgerOf, storedOf, unknownRe
 import { commandHeader } from './run-directory.ts';
 import type { StoreParts } from './store-parts.ts';
 import { countedUse } from './usage-sums.ts';
+import { writtenDelivery } from './webhook-outbox.ts';
 
 export function createTurnStore(parts: StoreParts): Omit<TurnStore, 'writeBack'> {
   const { run, keys, jobs, options } = parts;
@@ -66,10 +67,10 @@ export function createTurnStore(parts: StoreParts): Omit<TurnStore, 'writeBack'>
         await run('recount', { keys: held.map(({ run_id }) => keys.ctl(run_id)), args: [JSON.stringify(held.map(({ epoch, claim_id }) => ({ epoch, claim_id }))), by] });
       }));
     },
-    finished: async (run_id, use) => {
+    finished: async (run_id, use, delivery) => {
       const shard = shardOf(run_id);
       const spellings = [keys.sessionSpelling(shard), keys.sessionQueueSpelling(shard), keys.ctlSpelling(shard)];
-      await run('finished', { keys: [...keys.run(run_id), ...jobs.keys(shard)], args: [run_id, ...spellings, options.graceMs, use == null ? '' : countedUse(parts, run_id, use)] });
+      await run('finished', { keys: [...keys.run(run_id), ...jobs.keys(shard)], args: [run_id, ...spellings, options.graceMs, use == null ? '' : countedUse(parts, run_id, use), ...writtenDelivery(parts, run_id, delivery ?? null)] });
     },
   };
 }

@@ -74,6 +74,8 @@ export const metricDefinitions = {
   archiveBacklog: { type: 'gauge', name: 'treadle_archive_backlog_events', help: 'Events that are not in the archive.', labels: [], role: 'worker', fleet: true },
   archiveSegments: { type: 'counter', name: 'treadle_archive_segments_total', help: 'Segments written (ok), made of others (merged), or not written (failed).', labels: ['outcome'], role: 'worker' },
   replayAudits: { type: 'counter', name: 'treadle_replay_audits_total', help: 'Archived logs of ended runs that were folded again: identical, different, failed.', labels: ['result'], role: 'worker' },
+  webhookDeliveries: { type: 'counter', name: 'treadle_webhook_deliveries_total', help: 'Attempts to tell somebody of an ended run: delivered, failed (it is sent again), dead (given up; a person can send it again).', labels: ['outcome'], role: 'worker' },
+  webhookPending: { type: 'gauge', name: 'treadle_webhook_pending', help: 'Ended runs of which somebody is still to be told.', labels: [], role: 'worker', fleet: true },
   sseClients: { type: 'gauge', name: 'treadle_sse_clients', help: 'Open event streams.', labels: [], role: 'api' },
   eventLoopLag: { type: 'gauge', name: 'treadle_event_loop_lag_seconds', help: 'Event loop delay, 99th percentile of the last 5 s.', labels: [] },
   redisRoundTrip: { type: 'histogram', name: 'treadle_redis_round_trip_seconds', help: 'From a PING to its answer, once a second.', labels: [], buckets: shortBuckets },

@@ -11,7 +11,7 @@ export const labelMeanings: Readonly<Record<Label, string>> = {
   agent: 'an agent of the configuration', chain: 'a chain of the configuration', model: 'a model of the configuration',
   from_model: 'the model that a run left', to_model: 'the model that it went to', position: 'place in the chain, from `0`',
   status: code(runStatuses), stop_reason: code(Object.keys(statusOfStopReason)),
-  outcome: `of turns ${code(['ended', 'fenced', 'failed'])}; of requests to models ${code(['replied', 'failed', 'skipped', 'aborted'])}; of tool calls ${code(['ok', 'error', 'unknown', 'denied', 'cancelled', 'deduplicated'])}; of segments ${code(['ok', 'merged', 'failed'])}; of schedules' times ${code(['fired', 'skipped', 'failed'])}`,
+  outcome: `of turns ${code(['ended', 'fenced', 'failed'])}; of requests to models ${code(['replied', 'failed', 'skipped', 'aborted'])}; of tool calls ${code(['ok', 'error', 'unknown', 'denied', 'cancelled', 'deduplicated'])}; of segments ${code(['ok', 'merged', 'failed'])}; of schedules' times ${code(['fired', 'skipped', 'failed'])}; of webhooks ${code(['delivered', 'failed', 'dead'])}`,
   error_type: `[a failure of a model](errors.md#of-models): ${code(errorTypes)}, or \`none\`; of validation errors the validator's word (the first fifty, then \`other\`)`,
   direction: code(['input', 'output', 'cached', 'wasted']), site: `${code(recoverySites)}, or \`none\``, action: code(recoveryActions.filter((action) => action !== 'fail')),
   validator: 'a validator of the configuration, or one of the host', tool: 'a tool that the run was given; names that models make up are `other`',

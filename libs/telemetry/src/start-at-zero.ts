@@ -9,5 +9,6 @@ export function startAtZero(metrics: Metrics, agents: readonly string[]): void {
   }
   for (const result of ['identical', 'different', 'failed']) metrics.replayAudits.inc({ result }, 0);
   for (const outcome of ['fired', 'skipped', 'failed']) metrics.scheduleRuns.inc({ outcome }, 0);
+  for (const outcome of ['delivered', 'failed', 'dead']) metrics.webhookDeliveries.inc({ outcome }, 0);
   for (const outcome of ['ok', 'merged', 'failed']) metrics.archiveSegments.inc({ outcome }, 0);
 }

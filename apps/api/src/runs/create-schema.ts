@@ -45,6 +45,14 @@ export const metadataSchema = z.record(z.string().max(256), z.unknown())
 
 export const tagsSchema = z.array(z.string().min(1).max(64)).max(20);
 
+const endpointName = z.string().min(1).max(128);
+
+/** A text is the address; what it must be beyond that is said by `targetProblem`, which knows the configuration. */
+export const webhookSchema = z.union([
+  z.string().describe('The address.'), z.strictObject({ url: z.string() }), z.strictObject({ endpoint: endpointName.describe('Of `webhooks` in the configuration.') }),
+], { error: 'expected a URL, {"url":…} or {"endpoint":…}' }).optional()
+  .describe('Told once the run has ended, signed, at least once. An address that no endpoint of the configuration has is signed with `TREADLE_WEBHOOK_SECRET`.');
+
 export const createRunSchema = z.strictObject({
   agent: z.string().min(1).max(128).optional(),
   input: inputSchema,
@@ -54,6 +62,7 @@ export const createRunSchema = z.strictObject({
   priority: z.int().min(1).max(100).default(50).describe('1 is served first.'),
   run_at: z.iso.datetime({ offset: true }).refine(hasFourDigitYear, 'expected a time in the years 0000 to 9999, UTC').optional().describe('ISO 8601; a time that has passed means at once.'),
   session_id: z.string().refine((id) => isId('ses', id), 'expected the id of a session').optional().describe('The run goes on from what the session has said.'),
+  webhook: webhookSchema,
   on_busy: z.enum(['reject', 'queue', 'interrupt', 'steer']).default('reject').describe('What happens while the session\'s current run has not ended.'),
   chain: z.string().min(1).max(128).optional().describe('Another chain of the configuration than the agent\'s.'),
 });
@@ -67,7 +76,7 @@ export const createHeaders = z.object({
   'idempotency-key': idempotencyKey, traceparent: z.string().optional().describe('W3C Trace Context: the run becomes a part of this trace. Ignored where it is not valid.'),
 });
 
-const laterFields = ['concurrency_key', 'start_within_s', 'webhook'] as const;
+const laterFields = ['concurrency_key', 'start_within_s'] as const;
 
 /** The paths of what a later release will take, in a body that may be anything. */
 export function laterFieldsOf(body: unknown): string[] {

@@ -19,7 +19,7 @@ import { namedLimits } from './command-schema.ts';
 import type { CreateRunBody } from './create-schema.ts';
 import { commandRun } from './commands.ts';
 import { lookUp } from './find.ts';
-import { chainNamed, checkImages, limitsWithin } from './fitting.ts';
+import { chainNamed, checkImages, limitsWithin, webhookOf } from './fitting.ts';
 
 export interface AskedRun {
   readonly tenant: string;
@@ -141,6 +141,6 @@ export function newRun(context: ApiContext, { tenant, body, traceparent }: Pick<
   return {
     tenant, spec, agent_version: body.chain === undefined ? offered.version : agentVersionOf(spec), limits, input: body.input, metadata: body.metadata,
     tags: [...new Set(body.tags)], priority: body.priority, run_at: body.run_at === undefined ? null : new Date(body.run_at).toISOString(),
-    session_id: body.session_id ?? null, when_busy: body.on_busy === 'queue' || body.on_busy === 'interrupt' ? 'queue' : 'reject', traceparent,
+    session_id: body.session_id ?? null, when_busy: body.on_busy === 'queue' || body.on_busy === 'interrupt' ? 'queue' : 'reject', traceparent, webhook: webhookOf(context, body.webhook),
   };
 }

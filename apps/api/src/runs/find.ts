@@ -34,7 +34,7 @@ export async function lookUp(deps: FindDeps, tenant: string, run_id: string, who
   const [removal, text] = await Promise.all([deps.archive.removal(run_id), deps.archive.getRun(run_id)]);
   if (removal?.tenant === tenant) throw new RunDeleted(run_id, removal.deleted_at);
   if (snapshot !== null || text === null) return null;
-  const { tenant: owner, children = [], ...view } = JSON.parse(text) as RunView & { readonly tenant: string; readonly children?: readonly StartedRun[] };
+  const { tenant: owner, children = [], webhook: _, ...view } = JSON.parse(text) as RunView & { readonly tenant: string; readonly children?: readonly StartedRun[]; readonly webhook?: unknown };
   return owner === tenant ? { from: 'archive', view: withEveryLimit(view as unknown as RunView), children } : null;
 }
 

@@ -18,9 +18,9 @@ import { logAccepted } from '../server/log-requests.ts';
 import { StoreUnavailable } from '../store/unavailable.ts';
 import { namedLimits } from './command-schema.ts';
 import { createDepsOf, refuseWhereFull } from './create.ts';
-import { createHeaders, inputSchema, laterFieldsOf, limitsSchema } from './create-schema.ts';
+import { createHeaders, inputSchema, laterFieldsOf, limitsSchema, webhookSchema } from './create-schema.ts';
 import { findRun, lookUp } from './find.ts';
-import { chainNamed, checkImages, limitsWithin } from './fitting.ts';
+import { chainNamed, checkImages, limitsWithin, webhookOf } from './fitting.ts';
 import { runParams, runSchema } from './run-schema.ts';
 
 const forkSchema = z.strictObject({
@@ -28,6 +28,7 @@ const forkSchema = z.strictObject({
   input: inputSchema.optional().describe('What is said next; without it the model is asked again what it was asked last.'),
   chain: z.string().min(1).max(128).optional().describe('Another chain of the configuration.'),
   limits: limitsSchema.default({}).describe('Those named; the others are the old run\'s.'),
+  webhook: webhookSchema,
 });
 
 interface AskedFork {
@@ -93,7 +94,7 @@ async function newRun(context: ApiContext, { tenant, run_id, body, traceparent }
   return {
     tenant, spec, agent_version: body.chain === undefined ? state.agent_version : agentVersionOf(spec),
     limits: limitsWithin(spec.limits, { ...state.limits, ...namedLimits(body.limits) }), input, metadata: state.metadata, tags: state.tags, priority: state.priority,
-    run_at: null, traceparent, fork: { from_run_id: run_id, traceparent: state.traceparent, messages: state.transcript.messages.map(({ seq: _, ...message }) => forAnotherRun(message)) },
+    run_at: null, traceparent, webhook: webhookOf(context, body.webhook), fork: { from_run_id: run_id, traceparent: state.traceparent, messages: state.transcript.messages.map(({ seq: _, ...message }) => forAnotherRun(message)) },
   };
 }
 

@@ -88,7 +88,7 @@ describe('the OpenAPI file', () => {
     expect(Object.keys(paths).sort()).toEqual(['/healthz', '/readyz', '/v1/agents', '/v1/breakers', '/v1/breakers/{id}', '/v1/chains', '/v1/chains/{name}/canary', '/v1/models', '/v1/runs', '/v1/runs/batch', '/v1/runs/cancel', '/v1/runs/{run_id}',
       '/v1/runs/{run_id}/approvals/{tool_use_id}', '/v1/runs/{run_id}/cancel', '/v1/runs/{run_id}/events', '/v1/runs/{run_id}/fork', '/v1/runs/{run_id}/ledger', '/v1/runs/{run_id}/ledger/{tool_use_id}', '/v1/runs/{run_id}/messages', '/v1/runs/{run_id}/pause',
       '/v1/runs/{run_id}/replay', '/v1/runs/{run_id}/resume', '/v1/runs/{run_id}/steer', '/v1/runs/{run_id}/tree', '/v1/runs/{run_id}/wait',
-      '/v1/schedules', '/v1/schedules/{schedule_id}', '/v1/sessions', '/v1/sessions/{session_id}', '/v1/sessions/{session_id}/events', '/v1/usage', '/v1/workers']);
+      '/v1/schedules', '/v1/schedules/{schedule_id}', '/v1/sessions', '/v1/sessions/{session_id}', '/v1/sessions/{session_id}/events', '/v1/usage', '/v1/webhooks/deliveries', '/v1/webhooks/deliveries/{id}/redeliver', '/v1/workers']);
     for (const [path, methods] of Object.entries(paths).filter(([each]) => each.startsWith('/v1'))) {
       for (const operation of Object.values(methods)) {
         const statuses = Object.keys(operation.responses);
@@ -105,7 +105,7 @@ describe('the OpenAPI file', () => {
     const { requestBody, parameters } = paths['/v1/runs']!.post as unknown as
       { requestBody: { content: Record<string, { schema: { properties: object; required: string[] } }> }; parameters: { name: string; in: string }[] };
     const { schema } = requestBody.content['application/json']!;
-    expect([Object.keys(schema.properties), schema.required]).toEqual([['agent', 'input', 'limits', 'metadata', 'tags', 'priority', 'run_at', 'session_id', 'on_busy', 'chain'], ['input']]);
+    expect([Object.keys(schema.properties), schema.required]).toEqual([['agent', 'input', 'limits', 'metadata', 'tags', 'priority', 'run_at', 'session_id', 'webhook', 'on_busy', 'chain'], ['input']]);
     expect(parameters.map((parameter) => parameter.name)).toEqual(['idempotency-key', 'traceparent']);
     const { parameters: filters } = paths['/v1/runs']!.get as unknown as { parameters: { name: string; schema: object }[] };
     expect(filters.find((filter) => filter.name === 'limit')!.schema).toEqual({ type: 'integer', minimum: 1, maximum: 200 });

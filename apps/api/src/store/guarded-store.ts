@@ -48,6 +48,9 @@ export function guardedStore(store: RunDirectory, options: GuardOptions): RunDir
     remove: (run) => bounded(() => store.remove(run)),
     removed: (run_id) => bounded(() => store.removed(run_id)),
     usage: (query) => bounded(() => store.usage(query)),
+    deliveries: (query) => bounded(() => store.deliveries(query)),
+    delivery: (run_id, tenant) => bounded(() => store.delivery(run_id, tenant)),
+    redeliver: (asked) => bounded(() => store.redeliver(asked)),
     now: () => bounded(() => store.now()),
   };
 }

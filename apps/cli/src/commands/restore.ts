@@ -60,10 +60,11 @@ function tell({ found, restored, present, ended }: RestoreSummary): void {
   process.stderr.write(`${found} runs found, ${ended} of them ended, ${restored} restored, ${present} were there\n`);
 }
 
-function lines({ found, restored, waiting_for_word, present, ended, sessions, failed, schedules }: Restored): string {
+function lines({ found, restored, waiting_for_word, present, ended, sessions, webhooks, failed, schedules }: Restored): string {
   return [
     `${found} runs are in the archive: ${ended} have ended, ${restored} were restored, ${present} are in Redis`,
     `${sessions} ended runs stand for their sessions`,
+    ...(webhooks === 0 ? [] : [`${webhooks} ends of the last day are told to their webhooks, perhaps for a second time`]),
     ...(waiting_for_word === 0 ? [] : [`${waiting_for_word} wait for a person (pause_reason outcome): see treadle runs show, then runs resolve or runs resume`]),
     ...(schedules.found === 0 ? [] : [`${schedules.found} schedules are in the archive: ${schedules.restored} were restored, ${schedules.present} are in Redis`]),
     ...[...failed.map(({ run_id, problem }) => [run_id, problem]), ...schedules.failed.map(({ schedule_id, problem }) => [schedule_id, problem])].map(([id, problem]) => `not restored: ${id}: ${problem}`), '',

@@ -56,6 +56,9 @@ function together(values: TableValues, bad: ReadonlySet<string>): EnvironmentPro
     const name = values.s3AccessKeyId === null ? 'S3_ACCESS_KEY_ID' : 'S3_SECRET_ACCESS_KEY';
     problems.push({ name, problem: 'expected to be set, since the other half of the key is' });
   }
+  if (values.webhookPreviousSecret !== null && values.webhookSecret === null && !bad.has('TREADLE_WEBHOOK_SECRET')) {
+    problems.push({ name: 'TREADLE_WEBHOOK_SECRET', problem: 'expected to be set, since TREADLE_WEBHOOK_PREVIOUS_SECRET is' });
+  }
   if (values.s3Endpoint !== null && values.s3Bucket === null && !bad.has('S3_BUCKET')) {
     problems.push({ name: 'S3_BUCKET', problem: 'expected to be set, since S3_ENDPOINT is' });
   }

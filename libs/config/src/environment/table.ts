@@ -1,4 +1,5 @@
 /** Every environment variable: its name, default, meaning and form. The documentation is tested against this table. */
+import { isWebhookSecret } from '@treadle/core';
 import { anyText, decimal, headerList, httpUrl, listenHost, matching, ollamaHost, oneOf, redisUrl, wholeNumber, type Parser } from './parsers.ts';
 
 export interface Variable<T, Default extends T | null> {
@@ -25,6 +26,7 @@ function secret(name: string, rest: { meaning: string; parse: Parser<string> }):
 
 const prefixForm = matching(/^[A-Za-z0-9_.-]{1,64}$/, '1 to 64 letters, digits, "_", "-" or "."');
 const s3PrefixForm = matching(/^[^/\s][^\s]*$/, 'a key prefix without spaces, not beginning with "/"');
+const webhookSecretForm: Parser<string> = (text) => isWebhookSecret(text) ? { type: 'ok', value: text } : { type: 'bad', expected: 'whsec_ and base64 of 24 to 64 bytes' };
 const tokenForm = matching(/^\S{8,}$/, 'at least 8 characters, no spaces');
 
 export const environmentTable = {
@@ -57,6 +59,10 @@ export const environmentTable = {
   retentionHours: required('TREADLE_RETENTION_H', 24, { meaning: 'hours an ended run stays in Redis, from when the archive has all of it', parse: decimal(0, 87_600) }),
   usageDays: required('TREADLE_USAGE_DAYS', 100, { meaning: 'days that Redis keeps what runs have used, for GET /v1/usage', parse: wholeNumber(1, 3660) }),
   archiveBacklog: required('TREADLE_ARCHIVE_BACKLOG', 1_000_000, { meaning: 'events that may wait for the archive; above that no new runs are taken (503). 0 = no bound but Redis\' memory', parse: wholeNumber(0, 1_000_000_000_000) }),
+  webhookSecret: secret('TREADLE_WEBHOOK_SECRET', { meaning: 'signs webhooks to addresses that no endpoint of the configuration has: whsec_ and base64 of 24 to 64 bytes', parse: webhookSecretForm }),
+  webhookPreviousSecret: secret('TREADLE_WEBHOOK_PREVIOUS_SECRET', { meaning: 'while receivers change over: webhooks are signed with both', parse: webhookSecretForm }),
+  webhookRetryMs: required('TREADLE_WEBHOOK_RETRY_MS', 5000, { meaning: 'wait before a webhook that failed is sent again; the ten waits grow with it, up to 7200 times as long (10 h)', parse: wholeNumber(1, 60_000) }),
+  webhookTimeoutMs: required('TREADLE_WEBHOOK_TIMEOUT_MS', 15_000, { meaning: 'how long one attempt of a webhook may take', parse: wholeNumber(100, 120_000) }),
   auth: required('TREADLE_AUTH', 'off', { meaning: 'keys: API keys are asked for; off is allowed on loopback alone', parse: oneOf('off', 'keys') }),
   adminKey: secret('TREADLE_ADMIN_KEY', { meaning: 'API key of tenant default, scope admin', parse: tokenForm }),
   keysFile: optional('TREADLE_KEYS_FILE', { meaning: 'JSON list of {key_sha256, tenant, scopes, expires_at?, name?}', parse: anyText }),

@@ -6,6 +6,7 @@ import { later } from './later.ts';
 import { chainSchema, modelSchema } from './model.ts';
 import { plainName, serverName, toolName } from './names.ts';
 import { functionToolSchema, httpToolSchema, mcpServerSchema, toolPolicySchema } from './tools.ts';
+import { webhookEndpointSchema } from './webhooks.ts';
 
 const tenantSchema = z.strictObject({
   max_concurrent_runs: later(null), max_queued_runs: later(null), requests_per_second: later(null), weight: later(1),
@@ -22,6 +23,8 @@ export const configSchema = z.strictObject({
   tools: z.record(z.string().min(1), toolPolicySchema).default({}),
   /** Origins inside that tools, and MCP servers by url, may reach; everything else of them must be public. */
   egress: z.strictObject({ allow: z.array(httpOrigin).default([]) }).prefault({}),
+  /** Receivers of what is told of ended runs, by name. */
+  webhooks: z.record(plainName, webhookEndpointSchema).default({}),
   tenants: z.record(plainName, tenantSchema).default({}),
   agents: z.record(plainName, agentSchema),
   /** Only in `treadle.config.ts`: what `defineTool` returns. */

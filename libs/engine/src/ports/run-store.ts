@@ -30,6 +30,7 @@
 import type { Command, LedgerEntry, RunStatus, StateChanges } from '@treadle/core';
 import type { StoreUpkeep, WriteBack } from './store-upkeep.ts';
 import type { RunUse, UsageQuery, UsageRow } from './usage-sums.ts';
+import type { DeliveryDirectory, DeliveryUpkeep, NewDelivery } from './webhook-outbox.ts';
 
 /** The store could not be reached, or could not take a write: what was asked may or may not have happened. */
 export class StoreAway extends Error {
@@ -287,12 +288,12 @@ export interface TurnStore {
   recount(claims: readonly Claim[], by: 1 | -1): Promise<void>;
   /** Ends the claim. Commands that are not applied stay; S4 does not hold. Sent again: `fenced`. */
   writeBack(back: WriteBack): Promise<'written' | 'fenced'>;
-  /** The last duty of an ended run: what it has used is counted (S13), its session goes on to the next run, and it is taken out of `held`. Idempotent. */
-  finished(run_id: string, use?: RunUse | null): Promise<void>;
+  /** The last duty of an ended run: what it has used is counted (S13), what is to be told of it is written down (W1), its session goes on to the next run, and it is taken out of `held`. Idempotent. */
+  finished(run_id: string, use?: RunUse | null, delivery?: NewDelivery | null): Promise<void>;
 }
 
 /** Commands and reads, for the API. */
-export interface RunDirectory {
+export interface RunDirectory extends DeliveryDirectory {
   create(run: CreateRun): Promise<CreateReply>;
   command(command: SendCommand): Promise<CommandReply>;
   /** Without its messages a long run costs no more than a short one. */
@@ -338,4 +339,4 @@ export type RemoveReply =
   | { readonly type: 'missing' }
   | { readonly type: 'too_late' };
 
-export interface RunStore extends TurnStore, RunDirectory, StoreUpkeep {}
+export interface RunStore extends TurnStore, RunDirectory, StoreUpkeep, DeliveryUpkeep {}

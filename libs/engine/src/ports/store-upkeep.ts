@@ -74,6 +74,8 @@ export interface ActiveRuns {
   readonly in_doubt: number;
   /** Runs of any status that wait for a time. */
   readonly due: number;
+  /** Ended runs of which somebody is still to be told. */
+  readonly webhooks: number;
 }
 
 export type ArchiveDuty =

@@ -28,7 +28,9 @@ if not has_ended(ctl) then
   redis.call('ZREM', shard.to_archive, ARGV[1])
   return { 'archived' }
 end
-local expires_at, owner = now + tonumber(ARGV[5]), { run_id = ARGV[1], tenant = ctl.tenant }
+-- What has duties left must still be there when they are done.
+local duties = redis.call('ZSCORE', shard.held, ARGV[1])
+local expires_at, owner = now + math.max(tonumber(ARGV[5]), duties and merge_within_ms or 0), { run_id = ARGV[1], tenant = ctl.tenant }
 if segments == 1 then
   redis.call('ZREM', shard.to_archive, ARGV[1])
   expire_at(run, shard, owner, expires_at)

@@ -1,11 +1,12 @@
 -- Deletes an ended run: its content goes at once, its control record says that it was deleted until the archive has forgotten it, too.
 -- KEYS  shard (6), run (7), index of the tenant
--- ARGV  1: JSON { run_id, tenant, not_after_ms }; 2: how the key of a session is spelt
+-- ARGV  1: JSON { run_id, tenant, not_after_ms, webhooks }; 2: how the key of a session is spelt
 -- Reply removed, when in epoch ms | not_ended, status | missing | too_late
 -- include: ctl
 -- include: shard-keys
 -- include: run-keys
 -- include: named-key
+-- include: webhooks
 local remove, now = cjson.decode(ARGV[1]), now_ms()
 local ctl = read_ctl(run.ctl)
 if ctl and ctl.tenant ~= remove.tenant then return { 'missing' } end
@@ -23,6 +24,8 @@ if session then
   redis.call('HSET', run.ctl, 'session', session)
   if redis.call('HGET', named_key(ARGV[2], session), 'last') == remove.run_id then redis.call('HSET', named_key(ARGV[2], session), 'last', '') end
 end
+local delivery = read_ctl(delivery_key(remove.webhooks, remove.run_id))
+if delivery and delivery.tenant == remove.tenant then drop_delivery(remove.webhooks, remove.run_id, delivery) end
 redis.call('ZREM', KEYS[14], remove.run_id)
 redis.call('ZREM', shard.expiring, remove.run_id .. ' ' .. remove.tenant)
 redis.call('ZADD', shard.to_archive, now, remove.run_id)

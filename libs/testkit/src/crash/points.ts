@@ -27,6 +27,8 @@ export const crashPoints = {
   P19b: 'the log is trimmed',
   P20a: 'the end is written, its duties are not done',
   P20b: 'the duties of the end are done, its job is not completed',
+  P20c: 'the end is to be told, and is not sent',
+  P20d: 'the end is told, and that is not recorded',
 } as const;
 
 export type CrashPoint = keyof typeof crashPoints;

@@ -41,10 +41,19 @@ function workersStore(store: RunStore, armed: Armed): RunStore {
       }
       return reply;
     },
-    finished: async (run_id, use) => {
+    finished: async (run_id, use, delivery) => {
       armed.at('P20a', run_id);
-      await store.finished(run_id, use);
+      await store.finished(run_id, use, delivery);
       armed.at('P20b', run_id);
+    },
+    takeDeliveries: async (shard, take) => {
+      const taken = await store.takeDeliveries(shard, take);
+      for (const { run_id } of taken) armed.at('P20c', run_id);
+      return taken;
+    },
+    settleDelivery: async (taken, how) => {
+      armed.at('P20d', taken.run_id);
+      return store.settleDelivery(taken, how);
     },
     archived: async (range, options) => {
       armed.at('P19a', range.run_id);

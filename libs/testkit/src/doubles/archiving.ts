@@ -16,6 +16,9 @@ export interface ArchivingParts {
   readonly release: (run_id: string, run: Run) => void;
   readonly now: () => number;
   readonly archiveEveryMs: number;
+  /** Of the outbox. */
+  readonly webhooksPending: () => number;
+  readonly dropDelivery: (run_id: string) => void;
 }
 
 export function archivingOf(parts: ArchivingParts): Omit<StoreUpkeep, 'pump' | 'restore' | 'restoreSession'> & Pick<RunDirectory, 'remove' | 'removed'> {
@@ -35,7 +38,7 @@ export function archivingOf(parts: ArchivingParts): Omit<StoreUpkeep, 'pump' | '
       const all = Object.values(runs());
       const count = (status: string): number => all.filter((record) => record.status === status).length;
       const in_doubt = all.reduce((sum, record) => sum + record.pending.filter((awaited) => !awaited.includes(' ')).length, 0);
-      return { queued: count('queued'), running: count('running'), paused: count('paused'), in_doubt, due: all.filter((record) => record.due_ms !== null).length };
+      return { queued: count('queued'), running: count('running'), paused: count('paused'), in_doubt, due: all.filter((record) => record.due_ms !== null).length, webhooks: parts.webhooksPending() };
     }),
     archiveDuty: (run_id) => step((): ArchiveDuty => {
       const gone = deleted()[run_id];
@@ -87,11 +90,12 @@ function archived({ runs, now, archiveEveryMs }: ArchivingParts, range: SealedRa
   else {
     record.merge_due = ended && record.segments > 1;
     record.archive_ms = record.merge_due ? now() : null;
-    if (ended) record.expires_ms = now() + retention_ms;
+    // What has duties left must still be there when they are done.
+    if (ended) record.expires_ms = now() + Math.max(retention_ms, record.held_ms === null ? 0 : 3_600_000);
   }
 }
 
-function remove({ runs, deleted, sessions, release, now }: ArchivingParts, { run_id, tenant, not_after_ms }: { readonly run_id: string; readonly tenant: string; readonly not_after_ms: number }): RemoveReply {
+function remove({ runs, deleted, sessions, release, now, dropDelivery }: ArchivingParts, { run_id, tenant, not_after_ms }: { readonly run_id: string; readonly tenant: string; readonly not_after_ms: number }): RemoveReply {
   const record = runs()[run_id];
   const gone = deleted()[run_id];
   if ((record ?? gone ?? { tenant }).tenant !== tenant) return { type: 'missing' };
@@ -101,6 +105,7 @@ function remove({ runs, deleted, sessions, release, now }: ArchivingParts, { run
   if (record !== undefined) release(run_id, record);
   const session = record === undefined ? undefined : sessions()[record.session];
   if (session?.last === run_id) session.last = '';
+  dropDelivery(run_id);
   delete runs()[run_id];
   deleted()[run_id] = { tenant, deleted_at_ms: now(), removals: 0, archive_ms: now() };
   return { type: 'removed', deleted_at_ms: now() };

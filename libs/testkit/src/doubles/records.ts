@@ -2,6 +2,7 @@
 import type { LedgerEntry, RunStatus } from '@treadle/core';
 import type { InboxEntry, RunStore, SealedRange, UsageRow } from '@treadle/engine';
 import type { Deleted } from './archiving.ts';
+import type { Delivery } from './outbox.ts';
 import type { Session } from './sessions.ts';
 
 export interface Run {
@@ -13,14 +14,14 @@ export interface Run {
   ledger: Record<string, LedgerEntry>; open_calls: readonly string[]; pending: readonly string[]; decided: string[];
   inbox: InboxEntry[]; inbox_in: number; inbox_done: number; commands: string[];
   holder: string; not_before: number; archived_seq: number; sealed: SealedRange | null; due_ms: number | null; held_ms: number | null; archive_ms: number | null; expires_ms: number | null;
-  segments: number; merge_due: boolean; counted?: boolean;
+  segments: number; merge_due: boolean; counted?: boolean; told?: boolean;
   /** Which store the run was last written by, and where it went on when that had become another. */
   store: string; moves: { seq: number; at_ms: number; epoch: number }[];
 }
 
 export interface MemoryJob { readonly type: 'turn' | 'finish'; readonly run_id: string; readonly n: number; readonly front: number }
 
-export interface Data { deleted: Record<string, Deleted>; sessions: Record<string, Session>; runs: Record<string, Run>; jobs: MemoryJob[]; keys: Record<string, { run_id: string; body_hash: string }>; feed: number; used: Record<string, UsageRow & { readonly tenant: string }> }
+export interface Data { deleted: Record<string, Deleted>; sessions: Record<string, Session>; runs: Record<string, Run>; jobs: MemoryJob[]; keys: Record<string, { run_id: string; body_hash: string }>; feed: number; used: Record<string, UsageRow & { readonly tenant: string }>; outbox: Record<string, Delivery> }
 
 export interface Protections { claimCheck: boolean; claimId: boolean; expectedSeq: boolean; inboxCheck: boolean; /** Of a start: does its claim hold? */ parentCheck: boolean }
 

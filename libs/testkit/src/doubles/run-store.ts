@@ -12,6 +12,7 @@ import type {
 } from '@treadle/engine';
 import { archivingOf } from './archiving.ts';
 import type { Data, MemoryRunStore, Protections, Run } from './records.ts';
+import { outboxOf } from './outbox.ts';
 import { movesOf, restoredRecord, writtenBack } from './restored.ts';
 import { pageOfSessions, readSession, type Session } from './sessions.ts';
 import { usedOf } from './used.ts';
@@ -23,7 +24,7 @@ const archiveEveryMs = 5000;
 export type { MemoryJob, MemoryRunStore, Protections } from './records.ts';
 
 export function createMemoryRunStore(): MemoryRunStore {
-  let data: Data = { deleted: {}, sessions: {}, runs: {}, jobs: [], keys: {}, feed: 0, used: {} };
+  let data: Data = { deleted: {}, sessions: {}, runs: {}, jobs: [], keys: {}, feed: 0, used: {}, outbox: {} };
   const history: string[] = [];
   let clockMs = 1_700_000_000_000;
   let store = 'store-1';
@@ -325,6 +326,8 @@ export function createMemoryRunStore(): MemoryRunStore {
     return { run_ids: page, next_before_id: ids.length > page.length ? page.at(-1)! : null };
   }
 
+  const outbox = outboxOf({ step, deliveries: () => data.outbox, now: () => clockMs });
+
   return {
     protections,
     get writes() { return writes; },
@@ -342,7 +345,7 @@ export function createMemoryRunStore(): MemoryRunStore {
     }),
     recount: (claims, by) => step(() => { for (const held of claims) recount(held, by); }),
     writeBack: (back) => step(() => writeBack(back)),
-    ...usedOf({ step, data: () => data, release }),
+    ...usedOf({ step, data: () => data, release, write: outbox.write }), ...outbox.port,
     create: (request) => step(() => create(request)),
     command: (sent) => step(() => command(sent)),
     read: (run_id, without) => step((): RunSnapshot | null => {
@@ -380,7 +383,7 @@ export function createMemoryRunStore(): MemoryRunStore {
       if (session.last < last) session.last = last;
     }),
     pump: (_shard, options) => step(() => pump(options.limit, options.grace_ms)),
-    ...archivingOf({ step, runs: () => data.runs, deleted: () => data.deleted, sessions: () => data.sessions, release, now: () => clockMs, archiveEveryMs }),
+    ...archivingOf({ step, runs: () => data.runs, deleted: () => data.deleted, sessions: () => data.sessions, release, now: () => clockMs, archiveEveryMs, webhooksPending: outbox.pending, dropDelivery: outbox.drop }),
     jobs: () => [...data.jobs].sort((a, b) => a.front - b.front),
     removeJob: (done) => {
       data.jobs = data.jobs.filter((job) => job.type !== done.type || job.run_id !== done.run_id || job.n !== done.n);

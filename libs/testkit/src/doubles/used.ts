@@ -1,6 +1,6 @@
 /** Of the run store in memory: what becomes of an ended run, and what all of them have used. */
 import { addUsage, isEnded, noUsage, type Usage } from '@treadle/core';
-import type { RunDirectory, RunUse, TurnStore, UsageRow } from '@treadle/engine';
+import type { NewDelivery, RunDirectory, RunUse, TurnStore, UsageRow } from '@treadle/engine';
 import type { Data, Run } from './records.ts';
 
 export interface UsedParts {
@@ -8,16 +8,22 @@ export interface UsedParts {
   readonly data: () => Data;
   /** Lets a session go on to the next of its runs. */
   readonly release: (run_id: string, run: Run) => void;
+  /** Into the outbox. */
+  readonly write: (run_id: string, delivery: NewDelivery) => void;
 }
 
-export function usedOf({ step, data, release }: UsedParts): Pick<TurnStore, 'finished'> & Pick<RunDirectory, 'usage'> {
+export function usedOf({ step, data, release, write }: UsedParts): Pick<TurnStore, 'finished'> & Pick<RunDirectory, 'usage'> {
   return {
-    finished: (run_id, use) => step(() => {
+    finished: (run_id, use, delivery) => step(() => {
       const record = data().runs[run_id];
       if (record === undefined || !isEnded(record.status)) return;
       if (use != null && !record.counted) {
         count(data(), use);
         record.counted = true;
+      }
+      if (delivery != null && !record.told) {
+        write(run_id, delivery);
+        record.told = true;
       }
       release(run_id, record);
       record.held_ms = null;

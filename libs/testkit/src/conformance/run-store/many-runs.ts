@@ -52,7 +52,7 @@ export function manyTests(it: () => Driver): void {
   test('runs under way are counted by status, calls in doubt and waits too, and a write sent again counts once', async () => {
     const counts = () => it().store.activeRuns(0);
     const before = await counts();
-    expect(before).toEqual({ queued: 0, running: 0, paused: 0, in_doubt: 0, due: 0 });
+    expect(before).toEqual({ queued: 0, running: 0, paused: 0, in_doubt: 0, due: 0, webhooks: 0 });
     const { last } = await it().after({ type: 'job' });
     await it().create();
     expect(await counts()).toEqual({ ...before, queued: 1, running: 1 });
@@ -60,10 +60,10 @@ export function manyTests(it: () => Driver): void {
     await it().after({ type: 'wait', delay_ms: 60_000 });
     const { run_id, claim } = await it().after({ type: 'keep' });
     await it().commits(it().write(claim, 2, { type: 'pause' }, { status: 'paused', pending: ['a', 'b', 'c sha256:1'] }));
-    expect(await counts()).toEqual({ queued: 1, running: 2, paused: 1, in_doubt: 2, due: 1 });
+    expect(await counts()).toEqual({ queued: 1, running: 2, paused: 1, in_doubt: 2, due: 1, webhooks: 0 });
     await it().send(run_id, { type: 'resume' });
     const { claim: again } = await it().claim(run_id, 3);
     await it().commits(it().write(again, 3, { type: 'end' }, { status: 'failed', inbox_seen: 1, applies_inbox: true }));
-    expect(await counts()).toEqual({ queued: 1, running: 2, paused: 0, in_doubt: 0, due: 1 });
+    expect(await counts()).toEqual({ queued: 1, running: 2, paused: 0, in_doubt: 0, due: 1, webhooks: 0 });
   });
 }

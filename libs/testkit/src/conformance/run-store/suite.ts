@@ -1,5 +1,5 @@
 /**
- * The run store's conformance suite: S1 to S13 of the port, for the double and for Redis alike (S9, durability, is the real
+ * The run store's conformance suite: S1 to S13 and W1 to W5 of the port, for the double and for Redis alike (S9, durability, is the real
  * store's own to test). Every promise of the port is a test here; a store that passes can stand in for another.
  */
 import { beforeEach, describe } from 'vitest';
@@ -19,6 +19,7 @@ import { removalTests } from './removing.ts';
 import { sessionTests } from './sessions.ts';
 import { treeTests } from './trees.ts';
 import { usageTests } from './usage.ts';
+import { webhookTests } from './webhooks.ts';
 
 /** Registers the suite with vitest. `factory` makes an empty store for each test. */
 export function runStoreConformance(name: string, factory: () => RunStoreUnderTest | Promise<RunStoreUnderTest>): void {
@@ -41,5 +42,6 @@ export function runStoreConformance(name: string, factory: () => RunStoreUnderTe
     describe('sessions', () => { sessionTests(current); });
     describe('trees', () => { treeTests(current); });
     describe('usage', () => { usageTests(current); });
+    describe('webhooks', () => { webhookTests(current); });
   });
 }

@@ -1,0 +1,56 @@
+-- What is to be told of ended runs; `webhooks` is what `webhooks` in keys.ts makes. Of a shard: `lanes` (zset: lane by when to look at it),
+-- `expiring` (zset: "run tenant" by time), `tally`; and how the keys of a lane (zset: run by when it is due), of a delivery (hash), of a tenant's
+-- list (zset by id) and of his ended ones (zset by end) are spelt. Needs ctl and named-key.
+
+local function whole(number) return string.format('%.0f', number) end
+
+local function lane_key(webhooks, lane) return named_key(webhooks.lane, lane) end
+local function delivery_key(webhooks, run_id) return named_key(webhooks.delivery, run_id) end
+
+-- The lane is looked at when its first delivery is due; one that others wait behind goes to the end of them.
+local function look_at_lane(webhooks, lane, not_before)
+  local first = redis.call('ZRANGE', lane_key(webhooks, lane), 0, 0, 'WITHSCORES')
+  if #first == 0 then
+    redis.call('ZREM', webhooks.lanes, lane)
+  else
+    redis.call('ZADD', webhooks.lanes, whole(math.max(tonumber(first[2]), not_before)), lane)
+  end
+end
+
+local function due_at(webhooks, lane, run_id, at)
+  redis.call('ZADD', lane_key(webhooks, lane), whole(at), run_id)
+  look_at_lane(webhooks, lane, 0)
+end
+
+local function not_due(webhooks, lane, run_id)
+  redis.call('ZREM', lane_key(webhooks, lane), run_id)
+  look_at_lane(webhooks, lane, 0)
+end
+
+local function forget_ended(webhooks, run_id, tenant)
+  redis.call('ZREM', webhooks.expiring, run_id .. ' ' .. tenant)
+  redis.call('ZREM', named_key(webhooks.ended, tenant), run_id)
+end
+
+-- With whatever is known of it; the caller knows that it is there.
+local function drop_delivery(webhooks, run_id, delivery)
+  if delivery.state == 'pending' then
+    redis.call('HINCRBY', webhooks.tally, 'webhooks', -1)
+    not_due(webhooks, delivery.lane, run_id)
+  else
+    forget_ended(webhooks, run_id, delivery.tenant)
+  end
+  redis.call('ZREM', named_key(webhooks.list, delivery.tenant), run_id)
+  redis.call('DEL', delivery_key(webhooks, run_id))
+end
+
+local function add_delivery(webhooks, run_id, new)
+  local key = delivery_key(webhooks, run_id)
+  if redis.call('EXISTS', key) == 1 then return end
+  local now = now_ms()
+  redis.call('HSET', key, 'tenant', new.tenant, 'target', new.target, 'lane', new.lane, 'body', new.body, 'state', 'pending',
+    'attempts', 0, 'tries', 0, 'taken', 0, 'settled', 0, 'created', whole(now), 'due', whole(now))
+  redis.call('ZADD', named_key(webhooks.list, new.tenant), 0, run_id)
+  redis.call('HINCRBY', webhooks.tally, 'webhooks', 1)
+  due_at(webhooks, new.lane, run_id, now)
+end
