@@ -36,7 +36,7 @@ test('a new one is answered 201 with where it is, when it is next due, and every
   // The store's clock says 2023-11-14T22:13:20Z.
   expect(schedule).toEqual({
     id: expect.stringMatching(/^sch_[0-9a-f]{30}0[01]$/) as string, name: 'nightly', cron: '0 9 * * *', timezone: 'Europe/Berlin', catch_up_s: 3600, paused: false,
-    run: { agent: 'assistant', input: 'report', limits: { max_turns: 3 }, metadata: {}, tags: ['a'], priority: 50, session_id: null, on_busy: 'reject', chain: null },
+    run: { agent: 'assistant', input: 'report', limits: { max_turns: 3 }, metadata: {}, tags: ['a'], priority: 50, session_id: null, on_busy: 'reject', chain: null, webhook: null },
     created_at: '2023-11-14T22:13:20.000Z', next_run_at: '2023-11-15T08:00:00.000Z', last_run_at: null, last_run_id: null, last_error: null, counts: { fired: 0, skipped: 0, failed: 0 },
   });
   expect((await ask('GET', `/${schedule.id}`)).json()).toEqual(schedule);
@@ -56,6 +56,7 @@ describe('a bad request', () => {
     ['an unknown field', { ...daily, colour: 'red' }, 422, 'invalid_request', 'colour'],
     ['a run with a time of its own', { ...daily, run: { input: 'x', run_at: '2030-01-01T00:00:00Z' } }, 422, 'invalid_request', 'run.run_at'],
     ['a run that steers', { ...daily, run: { input: 'x', on_busy: 'steer' } }, 422, 'invalid_request', 'run.on_busy'],
+    ['a webhook nobody has', { ...daily, run: { input: 'x', webhook: { endpoint: 'nobody' } } }, 422, 'invalid_request', 'run.webhook.url'],
     ['no input', { ...daily, run: {} }, 422, 'invalid_request', 'run.input'],
     ['an unknown agent', { ...daily, run: { input: 'x', agent: 'nobody' } }, 404, 'agent_not_found', 'run.agent'],
     ['an unknown chain', { ...daily, run: { input: 'x', chain: 'nothing' } }, 422, 'invalid_request', 'run.chain'],
