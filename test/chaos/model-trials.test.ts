@@ -85,16 +85,18 @@ test('R13: models that hang, in every way, keep none of the workers: runs beside
   const here = await begin({
     script: () => calm,
     config: (url) => ({
-      models: { hung: { ...modelOf('hung', hanging!.url), first_token_timeout_ms: silentS * 1000, idle_timeout_ms: silentS * 1000 }, calm: modelOf('calm', url) },
-      chains: { hung: { models: ['hung'] }, calm: { models: ['calm'] } },
-      agents: { ...agentsOf({ hung: 1 }, { turn_timeout_s: dripS }), ...agentsOf({ calm: 1 }) },
+      // Two of one provider, which hang together.
+      models: { ...Object.fromEntries(['hung', 'stuck'].map((name) => [name, { ...modelOf(name, hanging!.url), first_token_timeout_ms: silentS * 1000, idle_timeout_ms: silentS * 1000 }])), calm: modelOf('calm', url) },
+      chains: Object.fromEntries(['hung', 'stuck', 'calm'].map((name) => [name, { models: [name] }])),
+      agents: { ...agentsOf({ hung: 1, stuck: 1 }, { turn_timeout_s: dripS }), ...agentsOf({ calm: 1 }) },
     }),
   }, 1);
   const serve = async (name: string) => ends(here, idsOf(await postRuns(here, keys(name, healthy), () => 'calm')), 180_000);
   const alone = await serve('alone');
   // One of each way finds room for certain.
-  const first = await postRuns(here, keys('hung', ways.length), () => 'hung');
-  const stuck = [...first, ...await postRuns(here, keys('hung', hung).slice(ways.length), () => 'hung')];
+  const modelOfKey = (key: string): string => Math.floor(Number(key.split('-')[1]) / ways.length) % 2 === 0 ? 'hung' : 'stuck';
+  const first = await postRuns(here, keys('hung', ways.length), modelOfKey);
+  const stuck = [...first, ...await postRuns(here, keys('hung', hung).slice(ways.length), modelOfKey)];
   // More hang than there are slots: were one of them kept for ever, these would never be served.
   const beside = await serve('beside');
   const later = await serve('later');
