@@ -11,10 +11,13 @@ import { join } from 'node:path';
 import { createClient, type Client, type RunRequest } from '@treadle/client';
 import { cut, raw, reply, startRedis, startS3Server, status, text, type S3Server, type ScriptedReply } from '@treadle/testkit';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startStage, treadle, until, type Role, type Stage } from '../e2e/processes.ts';
 import { webhookSecret } from '../cases/receiver.ts';
 import { pagesText, redisText, runText } from '../e2e/shown.ts';
+
+// They wait more than they work.
+vi.setConfig({ maxConcurrency: 12 });
 
 const secrets = {
   model_key: 'sk-model-first-1f6c', model_key_written: 'sk-model-second-2a9d', mcp_env: 'mcp-env-secret-3b77', mcp_env_written: 'mcp-written-secret-4c58', mcp_header: 'mcp-header-secret-0d12',
