@@ -51,6 +51,14 @@ let it: ReturnType<typeof world>;
 beforeEach(() => { it = world(); });
 
 describe('a time that has come', () => {
+  test('makes a run that tells its end where the schedule says', async () => {
+    const [told, silent] = [await it.create({}, { webhook: { endpoint: 'backend' } }), await it.create()];
+    it.to(nextHour);
+    await it.round();
+    const webhookOf = async (id: string) => ((await it.logOf(scheduledRunId(id, nextHour)))[0] as { readonly webhook?: unknown }).webhook;
+    expect([await webhookOf(told), await webhookOf(silent)]).toEqual([{ endpoint: 'backend' }, null]);
+  });
+
   test('makes one run, which says whose it is, and the schedule goes on', async () => {
     const id = await it.create({}, { tags: ['nightly'], chain: 'other' });
     await it.round();

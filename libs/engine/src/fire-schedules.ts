@@ -132,7 +132,7 @@ async function create(deps: FireDeps, { schedule, run_id, spec, agent_version, l
   const not_after_ms = now_ms + createMs;
   const asked: NewRun = {
     tenant, spec, agent_version, limits, input: run.input, metadata: run.metadata, tags: run.tags, priority: run.priority, run_at: null, schedule_id: id,
-    session_id: run.session_id, when_busy: run.on_busy === 'reject' ? 'reject' : 'queue',
+    session_id: run.session_id, when_busy: run.on_busy === 'reject' ? 'reject' : 'queue', webhook: run.webhook ?? null,
   };
   const { reply } = await createRun(deps, asked, { run_id, not_after_ms });
   const { session_id } = run;

@@ -102,12 +102,12 @@ async function checkedDefinition(context: ApiContext, tenant: string, { name, cr
 
 /** The same checks as for a run that is made now. */
 async function checkedRun(context: ApiContext, tenant: string, body: ScheduledRunBody): Promise<ScheduleDefinition['run']> {
-  const { spec, tags } = under('run', () => newRun(context, { tenant, body, traceparent: null }));
+  const { spec, tags, webhook = null } = under('run', () => newRun(context, { tenant, body, traceparent: null }));
   const { session_id = null, input, limits, metadata, priority, on_busy, chain = null } = body;
   if (session_id !== null && (await context.store().session(session_id))?.tenant !== tenant) {
     throw new Problem({ status: 404, code: 'not_found', detail: 'There is no such session, or it is not yours.', errors: [{ path: 'run.session_id', problem: 'unknown session' }] });
   }
-  return { agent: spec.name, input, limits: namedLimits(limits), metadata, tags, priority, session_id, on_busy, chain };
+  return { agent: spec.name, input, limits: namedLimits(limits), metadata, tags, priority, session_id, on_busy, chain, ...(webhook === null ? {} : { webhook }) };
 }
 
 function nextTime({ deps }: ApiContext, { cron, timezone }: ScheduleDefinition, now_ms: number): number {

@@ -3,11 +3,11 @@ import type { Schedule } from '@treadle/engine';
 import { z } from 'zod';
 import { createRunSchema, limitsSchema, metadataSchema, tagsSchema } from '../runs/create-schema.ts';
 
-const { agent, input, priority, session_id, chain } = createRunSchema.shape;
+const { agent, input, priority, session_id, chain, webhook } = createRunSchema.shape;
 
 /** A run as for POST /v1/runs; when it begins is the schedule's business, and a schedule makes runs: it does not steer one. */
 export const scheduledRunSchema = z.strictObject({
-  agent, input, limits: limitsSchema.default({}), metadata: metadataSchema.default({}), tags: tagsSchema.default([]), priority, session_id, chain,
+  agent, input, limits: limitsSchema.default({}), metadata: metadataSchema.default({}), tags: tagsSchema.default([]), priority, session_id, chain, webhook,
   on_busy: z.enum(['reject', 'queue', 'interrupt'], { error: 'expected reject, queue or interrupt' }).default('reject').describe('What happens while the session\'s current run has not ended.'),
 });
 
@@ -41,6 +41,7 @@ export const scheduleSchema = z.strictObject({
   run: z.strictObject({
     agent: z.string(), input: z.unknown(), limits: z.record(z.string(), z.unknown()), metadata: z.record(z.string(), z.unknown()), tags: z.array(z.string()), priority: z.int(),
     session_id: z.string().nullable(), on_busy: z.enum(['reject', 'queue', 'interrupt']), chain: z.string().nullable(),
+    webhook: z.union([z.strictObject({ url: z.string() }), z.strictObject({ endpoint: z.string() })]).optional(),
   }),
   created_at: when, next_run_at: when.describe('Null while it is paused.'),
   last_run_at: when.describe('The time that the last run was due at.'), last_run_id: z.string().nullable(),

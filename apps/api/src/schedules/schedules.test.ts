@@ -7,7 +7,7 @@ import { asked, createTestApi, keysOf, type TestApi } from '../fixtures/test-api
 import { scheduleSchema, type ScheduleView } from './schedule-schema.ts';
 
 let api: TestApi;
-beforeAll(() => { api = createTestApi(); });
+beforeAll(() => { api = createTestApi({ deps: { webhookProblem: (target) => 'endpoint' in target && target.endpoint !== 'backend' ? { field: 'endpoint', problem: 'no endpoint has this name' } : null } }); });
 afterAll(() => api.close());
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -62,6 +62,7 @@ describe('a bad request', () => {
     ['a limit above the maximum', { ...daily, run: { input: 'x', limits: { max_turns: 11 } } }, 422, 'limit_above_maximum', 'run.limits.max_turns'],
     ['an image that nobody sees', { ...daily, run: { input: [image] } }, 422, 'invalid_request', 'run.input.0'],
     ['an unknown session', { ...daily, run: { input: 'x', session_id: `ses_${'1'.repeat(30)}00` } }, 404, 'not_found', 'run.session_id'],
+    ['a receiver that is not there', { ...daily, run: { input: 'x', webhook: { endpoint: 'nobody' } } }, 422, 'invalid_request', 'run.webhook.endpoint'],
     ['what comes later', { ...daily, run: { input: 'x', concurrency_key: 'k' } }, 422, 'not_supported', 'run.concurrency_key'],
   ])('%s', async (_, body, status, code, path) => {
     const answer = await ask('POST', '', body);
@@ -71,6 +72,14 @@ describe('a bad request', () => {
   test('an unknown chain is told which there are', async () => {
     expect((await ask('POST', '', { ...daily, run: { input: 'x', chain: 'nothing' } })).json().detail).toContain('there are: default, eyes');
   });
+});
+
+test('its runs tell their end where it says, until it says something else', async () => {
+  const made = await created({ run: { input: 'x', webhook: 'https://a.example/hook' } });
+  expect(made.run.webhook).toEqual({ url: 'https://a.example/hook' });
+  const changed = await ask('PATCH', `/${made.id}`, { run: { input: 'x', webhook: { endpoint: 'backend' } } });
+  expect(scheduleSchema.parse(changed.json()).run.webhook).toEqual({ endpoint: 'backend' });
+  expect((await ask('PATCH', `/${made.id}`, { run: { input: 'x' } })).json<ScheduleView>().run).not.toHaveProperty('webhook');
 });
 
 test('the same key is the same schedule; with another body a conflict; of a removed one nothing is left', async () => {

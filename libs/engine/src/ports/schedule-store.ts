@@ -9,7 +9,7 @@
  *
  * Calls throw `StoreAway` as the run store's do: what was asked may have happened.
  */
-import type { Content, Limits } from '@treadle/core';
+import type { Content, Limits, WebhookTarget } from '@treadle/core';
 
 /** The run that a schedule makes each time. Checked when it was accepted; the agent may have changed since. */
 export interface ScheduledRun {
@@ -24,6 +24,8 @@ export interface ScheduledRun {
   readonly on_busy: 'reject' | 'queue' | 'interrupt';
   /** Null: the agent's. */
   readonly chain: string | null;
+  /** Where the end of each is told; absent where nobody is. */
+  readonly webhook?: WebhookTarget;
 }
 
 export interface ScheduleDefinition {
