@@ -84,6 +84,12 @@ export const fleetProtections: readonly Protection[] = [
     tests: [{ file: 'test/engine/crowded.test.ts', named: 'comes again after its wait' }],
   },
   {
+    name: 'silent-share',
+    without: 'models of one provider that hang together take all slots, half of them each',
+    edits: [{ file: 'libs/models/src/health/allowance.ts', find: 'return silent && options.share < 1 ?', replace: 'return silent && options.share < 0 ?' }],
+    tests: [{ file: 'libs/models/src/health/model-health.test.ts', named: 'take half of the slots together' }],
+  },
+  {
     name: 'held-back-heard',
     without: 'a model that is held back times out too seldom for its breaker to open',
     edits: [{ file: 'libs/models/src/health/allowances.ts', find: 'const count = standsFor(among, { waiting, slots });', replace: 'const count = 1;' }],

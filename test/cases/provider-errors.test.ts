@@ -88,7 +88,7 @@ describe.concurrent('a refusal that waiting does not mend', () => {
   });
 });
 
-describe('a long wait', () => {
+describe.concurrent('a long wait', () => {
   test('C38: occupies no worker: with as many waiting runs as slots another one is served at once, and all wake by themselves', async () => {
     const waitS = 4;
     let backAtMs = Infinity;

@@ -1,32 +1,25 @@
 /** A provider that tells everybody the key it was sent: in a refusal, in a page, or by not being there. */
 import { join } from 'node:path';
 import { startModelServer, status, text, type ModelServer } from '@treadle/testkit';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test, type TestContext } from 'vitest';
 import { startStage, until, type Stage } from '../e2e/processes.ts';
 import { folderText, pagesText, redisText, runText } from '../e2e/shown.ts';
 import { wires, type Wire } from './speech.ts';
 
 const secret = 'sk-test-SECRET1';
-let stage: Stage | null = null;
-let model: ModelServer | null = null;
-afterEach(async () => {
-  await stage?.stop();
-  await model?.close();
-  stage = model = null;
-});
-
 /** Refused, not reached, broken: and a model at last that answers, or none. */
-async function begin(wire: Wire): Promise<{ readonly stage: Stage; readonly model: ModelServer }> {
-  model = await startModelServer({ strict: false, script: (body, _index, _dialect, headers) => {
+async function begin(wire: Wire, { onTestFinished }: TestContext): Promise<{ readonly stage: Stage; readonly model: ModelServer }> {
+  const model = await startModelServer({ strict: false, script: (body, _index, _dialect, headers) => {
     if (body.model === 'refuses') return status(401, { 'x-echo': JSON.stringify(headers) }, { error: { message: `no such key: ${JSON.stringify(headers)}`, type: 'authentication_error' } });
     if (body.model === 'breaks') return status(500, { 'content-type': 'text/html' }, `<html><h1>Server Error</h1><pre>${Object.entries(headers).map(([name, value]) => `${name}: ${String(value)}`).join('\n')}</pre></html>`);
     return text('the answer');
   } });
+  onTestFinished(() => model.close());
   const url = wire === 'openai' ? `${model.url}/v1` : model.url;
   const each = (name: string, base_url = url) => ({ provider: wire, model: name, base_url, context_window: 32_768, max_output_tokens: 1024 });
   const key = { credentials: ['env:PROVIDER_KEY'] };
   const agent = { instructions: 'Test.', tools: [] };
-  stage = await startStage({
+  const stage = await startStage({
     model: {}, env: { PROVIDER_KEY: secret, LOG_LEVEL: 'trace' },
     config: {
       models: { refuses: { ...each('refuses'), ...key }, absent: { ...each('absent', `http://user:${secret}@127.0.0.1:1`), credentials: [secret] }, breaks: { ...each('breaks'), credentials: [`${secret}-too`] }, answers: { ...each('answers'), credentials: ['another'] } },
@@ -34,11 +27,13 @@ async function begin(wire: Wire): Promise<{ readonly stage: Stage; readonly mode
       agents: Object.fromEntries(['default', 'hopeless', 'unreached', 'broken'].map((chain) => [chain, { ...agent, chain }])),
     },
   });
+  onTestFinished(() => stage.stop());
   return { stage, model };
 }
 
-test.each(wires)('C71: the key that a provider echoes in a 401, that never reached one, or that a 500 page shows, is nowhere (%s)', async (wire) => {
-  const { stage, model } = await begin(wire);
+// Each has a stage of its own, and mostly waits for a model to be asked again.
+test.concurrent.for(wires)('C71: the key that a provider echoes in a 401, that never reached one, or that a 500 page shows, is nowhere (%s)', { timeout: 120_000 }, async (wire, context) => {
+  const { stage, model } = await begin(wire, context);
   const worker = await stage.startWorker();
   const ended = await Promise.all(['default', 'hopeless', 'unreached', 'broken'].map(async (agent) => {
     const { id } = await stage.client.createRun({ agent, input: 'go' });
@@ -62,4 +57,4 @@ test.each(wires)('C71: the key that a provider echoes in a 401, that never reach
   expect(shown['worker log']).toContain('model call failed');
   const found = Object.entries(shown).filter(([, said]) => said.includes('SECRET1')).map(([place]) => place);
   expect(found).toEqual([]);
-}, 120_000);
+});

@@ -65,6 +65,7 @@ function spread(runs: readonly Run[]): string {
   return [0.5, 0.95, 1].map((part) => seconds[Math.ceil(part * seconds.length) - 1]!.toFixed(2)).join(' / ');
 }
 
+const told = (figures: readonly number[]): string => figures.map((each) => each.toFixed(1)).join(', ');
 const keys = (kind: string, count: number): string[] => Array.from({ length: count }, (_, index) => `${kind}-${index}`);
 const idsOf = (posted: readonly Posted[]): string[] => posted.map(({ id }) => id);
 /** A reply that takes as long as one of a small model. */
@@ -84,16 +85,18 @@ test('R13: models that hang, in every way, keep none of the workers: runs beside
   const here = await begin({
     script: () => calm,
     config: (url) => ({
-      models: { hung: { ...modelOf('hung', hanging!.url), first_token_timeout_ms: silentS * 1000, idle_timeout_ms: silentS * 1000 }, calm: modelOf('calm', url) },
-      chains: { hung: { models: ['hung'] }, calm: { models: ['calm'] } },
-      agents: { ...agentsOf({ hung: 1 }, { turn_timeout_s: dripS }), ...agentsOf({ calm: 1 }) },
+      // Two of one provider, which hang together.
+      models: { ...Object.fromEntries(['hung', 'stuck'].map((name) => [name, { ...modelOf(name, hanging!.url), first_token_timeout_ms: silentS * 1000, idle_timeout_ms: silentS * 1000 }])), calm: modelOf('calm', url) },
+      chains: Object.fromEntries(['hung', 'stuck', 'calm'].map((name) => [name, { models: [name] }])),
+      agents: { ...agentsOf({ hung: 1, stuck: 1 }, { turn_timeout_s: dripS }), ...agentsOf({ calm: 1 }) },
     }),
   }, 1);
   const serve = async (name: string) => ends(here, idsOf(await postRuns(here, keys(name, healthy), () => 'calm')), 180_000);
   const alone = await serve('alone');
   // One of each way finds room for certain.
-  const first = await postRuns(here, keys('hung', ways.length), () => 'hung');
-  const stuck = [...first, ...await postRuns(here, keys('hung', hung).slice(ways.length), () => 'hung')];
+  const modelOfKey = (key: string): string => Math.floor(Number(key.split('-')[1]) / ways.length) % 2 === 0 ? 'hung' : 'stuck';
+  const first = await postRuns(here, keys('hung', ways.length), modelOfKey);
+  const stuck = [...first, ...await postRuns(here, keys('hung', hung).slice(ways.length), modelOfKey)];
   // More hang than there are slots: were one of them kept for ever, these would never be served.
   const beside = await serve('beside');
   const later = await serve('later');
@@ -222,10 +225,15 @@ test('R19, C68: breakers open over all runs, let one probe through, do not open 
   const opened = await until('the breaker is open', async () => (await breakers()).includes('model:down:server_error') && asked.total, 120_000);
   expect(opened).toBeGreaterThanOrEqual(volume);
   await until('both workers know, and what was under way is over', async () => await metric(here, 'treadle_breaker_state{breaker="model:down"') >= 2 && flying === 0, 60_000);
-  const before = await Promise.all(here.workers.roles.map((role) => memoryOf(role)));
+  const memories = () => Promise.all(here.workers.roles.map((role) => memoryOf(role)));
+  const before = await memories();
   const [askedBefore, knownBefore] = [asked.total, asked.down.size];
   most = 0;
-  for (let from = count / 10; from < count; from += 500) await play(wave(from, Math.min(count, from + 500)));
+  for (let from = count / 10; from < count; from += 500) {
+    await play(wave(from, Math.min(count, from + 500)));
+    // The most that lay around at once between two collections is kept by malloc: this is about what runs leave, not about how seldom V8 collects.
+    await memories();
+  }
 
   const sick = wave(0, count).filter((key) => key.startsWith('sick')).length;
   const cancelled = wave(0, count).filter((key) => key.startsWith('cancelled')).length;
@@ -237,9 +245,12 @@ test('R19, C68: breakers open over all runs, let one probe through, do not open 
   expect(asked.down.size - knownBefore).toBeLessThan(sick / 4);
   expect((await breakers()).filter((id) => id !== 'model:down:server_error')).toEqual([]);
   const after = await Promise.all(here.workers.roles.map((role, index) => settledMemoryOf(role, before[index]!.resources + slots)));
-  for (const [index, left] of after.entries()) expect(left.heap - before[index]!.heap).toBeLessThan(30 * mb);
+  const grown = (of: 'heap' | 'rss' | 'least_rss'): number[] => after.map((left, index) => (left[of] - before[index]![of]) / mb);
+  const growths = `heap grew by ${told(grown('heap'))} MB, RSS by ${told(grown('rss'))} MB, the least RSS by ${told(grown('least_rss'))} MB`;
+  for (const each of [...grown('heap'), ...grown('least_rss')]) expect(each, growths).toBeLessThan(scaled({ small: 20, large: 30 }));
+  // As an operator sees it. The room for young objects has grown to what the start settings allow (32 MB) within the first 500 runs, not within 30.
+  if (count >= 5000) for (const each of grown('rss')) expect(each, growths).toBeLessThan(30);
   expect([...here.workers.complaints, ...here.api.complaints]).toEqual([]);
-  const grown = (of: 'heap' | 'rss'): string => after.map((left, index) => ((left[of] - before[index]![of]) / mb).toFixed(1)).join(', ');
   process.stdout.write(`R19: ${count} runs, 3 models, 2 workers; opened after ${opened} requests (threshold ${volume}); the model that is down was then asked ${asked.total - askedBefore} times, at most ${most} at once; `
-    + `heap grew by ${grown('heap')} MB, RSS by ${grown('rss')} MB\n`);
+    + `${growths}\n`);
 }, scaled({ small: 300_000, large: 3_600_000 }));

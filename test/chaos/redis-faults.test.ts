@@ -6,7 +6,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectRedis } from '@treadle/run-store';
-import { afterEach, expect, test } from 'vitest';
+import { describe, expect, test, type TestContext } from 'vitest';
 import { until } from '../e2e/processes.ts';
 import { problemsOf } from './checker.ts';
 import { chosenSeed, randomFrom, scaled } from './random.ts';
@@ -74,15 +74,12 @@ function faultsOf(sized: typeof scaled): readonly Fault[] {
   ];
 }
 
-let stage: ChaosStage | null = null;
-afterEach(async () => {
-  await stage?.stop();
-  stage = null;
-});
+type Play = typeof plays[number];
 
-test.each(plays)('C60: Redis $name', async ({ round, name, seen, begin, lastsMs, end }) => {
+async function play({ round, name, seen, begin, lastsMs, end }: Play, { onTestFinished }: TestContext): Promise<void> {
   const random = randomFrom(chosenSeed(`redis ${name}${round === 0 ? '' : `, round ${round + 1}`}`));
-  const here = stage = await startChaos();
+  const here = await startChaos();
+  onTestFinished(() => here.stop());
   await here.workers.start(2);
   const keys = (count: number, label: string): string[] => Array.from({ length: count }, (_, index) => `${label}-${index}`);
   const first = await postRuns(here, keys(round === 0 ? scaled({ small: 12, large: 100 }) : 12, 'run'));
@@ -106,7 +103,13 @@ test.each(plays)('C60: Redis $name', async ({ round, name, seen, begin, lastsMs,
   expect([...here.workers.roles, ...here.api.roles].map((role) => role.pid)).toEqual(pids);
   expect(problemsOf(await historyOf(here, ids, readers))).toEqual([]);
   expect([...here.workers.complaints, ...here.api.complaints]).toEqual([]);
-}, 60_000 + 3 * 60_000);
+}
+
+/** Each has a stage of its own, and mostly waits: the small size plays two at once. */
+const together = scaled({ small: 2, large: 1 });
+for (let at = 0; at < plays.length; at += together) {
+  describe(`faults from ${at + 1} on`, () => { test.concurrent.for(plays.slice(at, at + together))('C60: Redis $name', { timeout: 60_000 + 3 * 60_000 }, play); });
+}
 
 async function ready(role: { readonly url: string }): Promise<boolean> {
   return fetch(`${role.url}/readyz`, { signal: AbortSignal.timeout(5000) }).then((response) => response.ok, () => false);

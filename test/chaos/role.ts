@@ -26,12 +26,14 @@ process.exit();
 function tellOfMemory(): void {
   process.on('SIGUSR2', () => {
     setFlagsFromString('--expose-gc');
-    const collect = runInNewContext('gc') as () => void;
+    const collect = runInNewContext('gc') as (options?: { readonly type: 'major'; readonly flavor: 'last-resort' }) => void;
     collect();
     collect();
+    const { heapUsed: heap, rss } = process.memoryUsage();
+    collect({ type: 'major', flavor: 'last-resort' });
     const kinds: Record<string, number> = {};
     for (const kind of process.getActiveResourcesInfo()) kinds[kind] = (kinds[kind] ?? 0) + 1;
-    const left = { heap: process.memoryUsage().heapUsed, rss: process.memoryUsage().rss, resources: process.getActiveResourcesInfo().length, kinds };
+    const left = { heap, rss, least_rss: process.memoryUsage.rss(), resources: process.getActiveResourcesInfo().length, kinds };
     process.stdout.write(`memory ${JSON.stringify(left)}\n`);
   });
 }

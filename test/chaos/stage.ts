@@ -242,8 +242,12 @@ export async function listedRuns(stage: ChaosStage): Promise<string[]> {
   return ids;
 }
 
-/** `resources` are what node counts as active (sockets, timers and their like), `kinds` the same by their names. */
-export interface Memory { readonly heap: number; readonly rss: number; readonly resources: number; readonly kinds: Readonly<Record<string, number>> }
+/**
+ * After an ordinary collection; `least_rss` once the process has given back what it can, the room for young objects above all, which grows
+ * and shrinks with what happens just then. `resources` are what node counts as active (sockets, timers and their like), `kinds` the
+ * same by their names.
+ */
+export interface Memory { readonly heap: number; readonly rss: number; readonly least_rss: number; readonly resources: number; readonly kinds: Readonly<Record<string, number>> }
 
 /** What is left in a process when its garbage has been collected. */
 export async function memoryOf(role: Role): Promise<Memory> {

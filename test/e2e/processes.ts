@@ -6,6 +6,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { nodeFlags } from '@treadle/cli/node-flags';
 import { createClient, type Client } from '@treadle/client';
 import { readLedger, startModelServer, startRedis, testMcpServer, type LedgerLine, type ModelServer, type ModelServerOptions, type RedisServer } from '@treadle/testkit';
 
@@ -31,9 +32,9 @@ export class EndedEarly extends Error {
   }
 }
 
-/** Starts one process and waits until it says that it is ready. Throws `EndedEarly` with its output when it ends before. `script`: the executable, by default the product's. */
+/** Starts one process, as the product starts it, and waits until it says that it is ready. Throws `EndedEarly` with its output when it ends before. `script`: the executable, by default the product's. */
 export async function startProcess(role: 'api' | 'worker', env: Readonly<Record<string, string>>, script = cli): Promise<Role> {
-  const child = spawn(process.execPath, [script, role], { env: { ...bare(), ...env }, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+  const child = spawn(process.execPath, [...nodeFlags, script, role], { env: { ...bare(), ...env }, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => { output += chunk.toString(); });
   const exited = new Promise<number | null>((resolve) => { child.once('exit', (code) => { resolve(code); }); });

@@ -2,15 +2,12 @@
 import type { RunEvent } from '@treadle/core';
 import { connectRedis } from '@treadle/run-store';
 import { reply, stall, status, text, type ChatBody, type ScriptedReply } from '@treadle/testkit';
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { startStage, treadle, until, type Role, type Stage } from './processes.ts';
+import { describe, expect, test, type TestContext } from 'vitest';
+import { startStage, treadle, until, type Role } from './processes.ts';
 
 const prefix = '{treadle:00}';
-let stage: Stage;
-/** Words of first requests that have come: each is refused, or hangs, once. */
-let met: Set<string>;
-
-function script(body: ChatBody): ScriptedReply {
+/** Words in `met` have come once: each first request is refused, or hangs. */
+function replyTo(body: ChatBody, met: Set<string>): ScriptedReply {
   const messages = body.messages ?? [];
   const asked = String(messages.findLast((message) => message.role === 'user')?.content);
   const results = messages.filter((message) => message.role === 'tool').length;
@@ -22,79 +19,111 @@ function script(body: ChatBody): ScriptedReply {
   return text(`${asked} is done`);
 }
 
-beforeEach(async () => {
-  met = new Set();
-  stage = await startStage({ model: { script }, agent: { tools: ['test/append_row'] }, tools: { 'test/append_row': { effect: 'idempotent' } } });
-});
-afterEach(() => stage.stop());
+/** Each test has a stage of its own. */
+async function begin({ onTestFinished }: TestContext) {
+  const met = new Set<string>();
+  const stage = await startStage({ model: { script: (body) => replyTo(body, met) }, agent: { tools: ['test/append_row'] }, tools: { 'test/append_row': { effect: 'idempotent' } } });
+  onTestFinished(() => stage.stop());
 
-const create = async (input: string, more: object = {}): Promise<string> => (await stage.client.createRun({ agent: 'tester', input, ...more })).id;
-const archivedTo = (id: string, type: RunEvent['type']) => until(`the ${type} of ${id} is archived`, async () => {
-  const page = await stage.client.get(`/v1/runs/${id}/events?types=${type}`) as { data: RunEvent[] };
-  const run = await stage.client.run(id);
-  return page.data[0] !== undefined && Number(run['archived_seq']) >= page.data[0].seq ? page.data[0] : undefined;
-});
-
-async function inRedis<T>(act: (redis: ReturnType<typeof connectRedis>) => Promise<T>): Promise<T> {
-  const redis = connectRedis(stage.redis.url, { role: 'command' });
-  try {
-    return await act(redis);
-  } finally {
-    redis.disconnect();
-  }
-}
-
-async function emptied(...workers: Role[]): Promise<void> {
-  for (const worker of workers) {
-    worker.kill();
-    await worker.exited;
-  }
-  await inRedis((redis) => redis.flushall());
-}
-
-async function restore(...args: string[]): Promise<Record<string, unknown>> {
-  const done = await treadle(['restore', '--from-archive', '--json', ...args], { env: { ...stage.env } });
-  expect(done).toMatchObject({ code: 0, stderr: '' });
-  return JSON.parse(done.stdout) as Record<string, unknown>;
-}
-
-async function whole(id: string): Promise<RunEvent[]> {
-  const log: RunEvent[] = [];
-  for await (const event of stage.client.events(id)) log.push(event);
-  expect(log.map((event) => event.seq)).toEqual(log.map((_, index) => index + 1));
-  expect(await stage.client.replay(id)).toMatchObject({ identical: true });
-  return log;
-}
-
-test.each([['30', 'running'], ['600', 'paused']])('a run in a model call asks again; one that waits %s s for its provider (%s) waits on until the same time', async (seconds, waiting) => {
-  const worker = await stage.startWorker();
-  const hangs = await create('hang');
-  await archivedTo(hangs, 'model_request');
-  const waits = await create(`busy ${seconds}`);
-  const error = await archivedTo(waits, 'error') as RunEvent & { readonly retry_in: number | null };
-  await until('all of it is archived', async () => { const run = await stage.client.run(waits); return run.status === waiting && run['archived_seq'] === run.last_seq; });
-  const before = await stage.client.run(waits);
-  await emptied(worker);
-
-  expect(await restore('--accept-repeats')).toMatchObject({ restored: 2, failed: [] });
-  const due = await inRedis(async (redis) => Number(await redis.zscore(`${prefix}:due`, waits)));
-  const wakes = waiting === 'paused' ? Date.parse(String(before['resumes_at'])) : (error.ts + (error.retry_in ?? 0)) * 1000;
-  expect(Math.abs(due - wakes)).toBeLessThan(2);
-  expect(await stage.client.run(waits)).toMatchObject({ status: waiting, resumes_at: before['resumes_at'] });
-
-  // What is known of the provider went with Redis: the time of the wait alone holds it back.
-  await stage.startWorker();
-  expect(await stage.client.wait(hangs, 20_000)).toMatchObject({ status: 'completed', answer: 'hang is done' });
-  expect((await stage.client.run(waits)).status).toBe(waiting);
-  await inRedis(async (redis) => {
-    await redis.zadd(`${prefix}:due`, 1, waits);
-    await redis.hset(`${prefix}:run:${waits}:ctl`, 'not_before', '1');
+  const create = async (input: string, more: object = {}): Promise<string> => (await stage.client.createRun({ agent: 'tester', input, ...more })).id;
+  const archivedTo = (id: string, type: RunEvent['type']) => until(`the ${type} of ${id} is archived`, async () => {
+    const page = await stage.client.get(`/v1/runs/${id}/events?types=${type}`) as { data: RunEvent[] };
+    const run = await stage.client.run(id);
+    return page.data[0] !== undefined && Number(run['archived_seq']) >= page.data[0].seq ? page.data[0] : undefined;
   });
-  expect(await stage.client.wait(waits, 20_000)).toMatchObject({ status: 'completed' });
-  for (const id of [hangs, waits]) await whole(id);
-}, 120_000);
 
-test('under load: every run that the archive has goes on to its end, each call under one key', async () => {
+  async function inRedis<T>(act: (redis: ReturnType<typeof connectRedis>) => Promise<T>): Promise<T> {
+    const redis = connectRedis(stage.redis.url, { role: 'command' });
+    try {
+      return await act(redis);
+    } finally {
+      redis.disconnect();
+    }
+  }
+
+  async function emptied(...workers: Role[]): Promise<void> {
+    for (const worker of workers) {
+      worker.kill();
+      await worker.exited;
+    }
+    await inRedis((redis) => redis.flushall());
+  }
+
+  async function restore(...args: string[]): Promise<Record<string, unknown>> {
+    const done = await treadle(['restore', '--from-archive', '--json', ...args], { env: { ...stage.env } });
+    expect(done).toMatchObject({ code: 0, stderr: '' });
+    return JSON.parse(done.stdout) as Record<string, unknown>;
+  }
+
+  async function whole(id: string): Promise<RunEvent[]> {
+    const log: RunEvent[] = [];
+    for await (const event of stage.client.events(id)) log.push(event);
+    expect(log.map((event) => event.seq)).toEqual(log.map((_, index) => index + 1));
+    expect(await stage.client.replay(id)).toMatchObject({ identical: true });
+    return log;
+  }
+
+  return { stage, create, archivedTo, inRedis, emptied, restore, whole };
+}
+
+// Three that mostly wait, at once.
+describe('what waits', () => {
+  test.concurrent.for([['30', 'running'], ['600', 'paused']] as const)('a run in a model call asks again; one that waits %s s for its provider (%s) waits on until the same time', { timeout: 120_000 }, async ([seconds, waiting], context) => {
+    const { stage, create, archivedTo, inRedis, emptied, restore, whole } = await begin(context);
+    const worker = await stage.startWorker();
+    const hangs = await create('hang');
+    await archivedTo(hangs, 'model_request');
+    const waits = await create(`busy ${seconds}`);
+    const error = await archivedTo(waits, 'error') as RunEvent & { readonly retry_in: number | null };
+    await until('all of it is archived', async () => { const run = await stage.client.run(waits); return run.status === waiting && run['archived_seq'] === run.last_seq; });
+    const before = await stage.client.run(waits);
+    await emptied(worker);
+
+    expect(await restore('--accept-repeats')).toMatchObject({ restored: 2, failed: [] });
+    const due = await inRedis(async (redis) => Number(await redis.zscore(`${prefix}:due`, waits)));
+    const wakes = waiting === 'paused' ? Date.parse(String(before['resumes_at'])) : (error.ts + (error.retry_in ?? 0)) * 1000;
+    expect(Math.abs(due - wakes)).toBeLessThan(2);
+    expect(await stage.client.run(waits)).toMatchObject({ status: waiting, resumes_at: before['resumes_at'] });
+
+    // What is known of the provider went with Redis: the time of the wait alone holds it back.
+    await stage.startWorker();
+    expect(await stage.client.wait(hangs, 20_000)).toMatchObject({ status: 'completed', answer: 'hang is done' });
+    expect((await stage.client.run(waits)).status).toBe(waiting);
+    await inRedis(async (redis) => {
+      await redis.zadd(`${prefix}:due`, 1, waits);
+      await redis.hset(`${prefix}:run:${waits}:ctl`, 'not_before', '1');
+    });
+    expect(await stage.client.wait(waits, 20_000)).toMatchObject({ status: 'completed' });
+    for (const id of [hangs, waits]) await whole(id);
+  });
+
+  test.concurrent('a session goes on in order: what waits behind an unfinished run cannot be resumed before it', async (context) => {
+    const { stage, create, archivedTo, emptied, restore } = await begin(context);
+    const worker = await stage.startWorker();
+    const first = await create('hang first');
+    const session_id = (await stage.client.run(first))['session_id'] as string;
+    const second = await create('second', { session_id, on_busy: 'queue' });
+    await archivedTo(first, 'model_request');
+    await archivedTo(second, 'run_created');
+    await emptied(worker);
+    // Nobody knows yet what the second may do: a person is asked.
+    expect(await restore()).toMatchObject({ restored: 2, waiting_for_word: 1 });
+    expect([(await stage.client.run(first)).status, (await stage.client.run(second)).status]).toEqual(['running', 'paused']);
+    await expect(stage.client.resume(second)).rejects.toMatchObject({ status: 409, code: 'invalid_state', message: expect.stringContaining(first) });
+    await stage.startWorker();
+    expect(await stage.client.wait(first, 20_000)).toMatchObject({ status: 'completed' });
+    await until('its turn has come', async () => {
+      const run = await stage.client.run(second);
+      if (run.status === 'paused') await stage.client.resume(second).catch(() => undefined);
+      return run.status === 'completed';
+    });
+    const messages = stage.model.requests.at(-1)?.body?.messages ?? [];
+    expect(messages.map((message) => message.content)).toEqual(expect.arrayContaining(['hang first', 'hang first is done', 'second']));
+  }, 90_000);
+});
+
+test('under load: every run that the archive has goes on to its end, each call under one key', async (context) => {
+  const { stage, create, archivedTo, emptied, restore, whole } = await begin(context);
   const workers = [await stage.startWorker(), await stage.startWorker()];
   const ids = await Promise.all(Array.from({ length: 20 }, (_, index) => create(`rows ${index}`)));
   for (const id of ids) await archivedTo(id, 'run_created');
@@ -115,30 +144,8 @@ test('under load: every run that the archive has goes on to its end, each call u
   expect([...keys.values()].every((each) => each.size === 1)).toBe(true);
 }, 150_000);
 
-test('a session goes on in order: what waits behind an unfinished run cannot be resumed before it', async () => {
-  const worker = await stage.startWorker();
-  const first = await create('hang first');
-  const session_id = (await stage.client.run(first))['session_id'] as string;
-  const second = await create('second', { session_id, on_busy: 'queue' });
-  await archivedTo(first, 'model_request');
-  await archivedTo(second, 'run_created');
-  await emptied(worker);
-  // Nobody knows yet what the second may do: a person is asked.
-  expect(await restore()).toMatchObject({ restored: 2, waiting_for_word: 1 });
-  expect([(await stage.client.run(first)).status, (await stage.client.run(second)).status]).toEqual(['running', 'paused']);
-  await expect(stage.client.resume(second)).rejects.toMatchObject({ status: 409, code: 'invalid_state', message: expect.stringContaining(first) });
-  await stage.startWorker();
-  expect(await stage.client.wait(first, 20_000)).toMatchObject({ status: 'completed' });
-  await until('its turn has come', async () => {
-    const run = await stage.client.run(second);
-    if (run.status === 'paused') await stage.client.resume(second).catch(() => undefined);
-    return run.status === 'completed';
-  });
-  const messages = stage.model.requests.at(-1)?.body?.messages ?? [];
-  expect(messages.map((message) => message.content)).toEqual(expect.arrayContaining(['hang first', 'hang first is done', 'second']));
-}, 90_000);
-
-test('a run that has left Redis is read, replayed from the archive and forked', async () => {
+test('a run that has left Redis is read, replayed from the archive and forked', async (context) => {
+  const { stage, create, inRedis, emptied, whole } = await begin(context);
   const worker = await stage.startWorker();
   const id = await create('rows gone');
   await stage.client.wait(id, 20_000);

@@ -221,3 +221,12 @@ test('with Redis lost, ends of the last day are told, perhaps again, under the o
   const old = await restoredAt(25);
   expect([old.counts, old.taken]).toEqual([[[1, 0], [1, 0]], []]);
 });
+
+test('a shard with much to tell takes no room from the others: each round begins with another one', async () => {
+  const asked: number[] = [];
+  const dispatcher = new WebhookDispatcher({
+    outbox: { takeDeliveries: async (shard) => { asked.push(shard); return []; }, settleDelivery: async () => 'settled' }, jitter: () => 0, sender: { send: async () => ok },
+  }, { shards: [0, 1, 2], concurrency: 4, per_lane: 2, timeout_ms: 1000, first_wait_ms: 1000 });
+  for (let round = 0; round < 4; round++) await dispatcher.round();
+  expect(asked).toEqual([0, 1, 2, 1, 2, 0, 2, 0, 1, 0, 1, 2]);
+});

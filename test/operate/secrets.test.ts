@@ -90,8 +90,11 @@ const situations: Readonly<Record<string, Situation>> = {
   'the archive refuses and breaks': {
     act: async () => {
       s3.failNext(20, 403);
-      const { id } = await admin.createRun({ agent: 'tester', input: 'use good' });
-      await admin.wait(id, 60_000);
+      // One run alone would come back every few seconds, and be refused once each time.
+      await Promise.all(Array.from({ length: 10 }, async () => {
+        const { id } = await admin.createRun({ agent: 'tester', input: 'use good' });
+        await admin.wait(id, 60_000);
+      }));
       await until('it is said', () => /archive|duty/.test(worker.output()) && s3.pending() === 0, 90_000);
       return worker.output();
     },

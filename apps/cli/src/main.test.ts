@@ -1,11 +1,13 @@
 /** What a command says, and leaves, when it can do nothing. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connectRedis } from '@treadle/run-store';
 import { startModelServer, startRedis, startS3Server, startTcpProxy } from '@treadle/testkit';
 import { afterEach, expect, test } from 'vitest';
 import { started, type Started } from './fixtures/started.ts';
+import { projectRoot } from './setup.ts';
+import { nodeFlags } from './stack/node-flags.ts';
 
 const all: Started[] = [];
 afterEach(() => { for (const each of all.splice(0)) each.clear(); });
@@ -21,6 +23,10 @@ test.each(['/proc/nothing/here', '/dev/null/data'])('up names a data folder that
   // It ends at all: node's own recursive mkdir would not.
   expect(await one.exited).toBe(2);
   expect(one.output.stderr).toMatch(new RegExp(`^treadle: --data: the folder ${folder} cannot be made: .+\n$`));
+});
+
+test('./treadle starts node as up starts its processes', () => {
+  expect(readFileSync(join(projectRoot, 'treadle'), 'utf8')).toContain(`exec node ${nodeFlags.join(' ')} `);
 });
 
 test('doctor leaves nothing in the folder where it is asked', async () => {

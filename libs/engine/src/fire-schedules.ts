@@ -131,8 +131,8 @@ async function create(deps: FireDeps, { schedule, run_id, spec, agent_version, l
   const { id, tenant, definition: { run } } = schedule;
   const not_after_ms = now_ms + createMs;
   const asked: NewRun = {
-    tenant, spec, agent_version, limits, input: run.input, metadata: run.metadata, tags: run.tags, priority: run.priority, run_at: null, schedule_id: id,
-    session_id: run.session_id, when_busy: run.on_busy === 'reject' ? 'reject' : 'queue', webhook: run.webhook ?? null,
+    tenant, spec, agent_version, limits, input: run.input, metadata: run.metadata, tags: run.tags, priority: run.priority, run_at: null, schedule_id: id, webhook: run.webhook,
+    session_id: run.session_id, when_busy: run.on_busy === 'reject' ? 'reject' : 'queue',
   };
   const { reply } = await createRun(deps, asked, { run_id, not_after_ms });
   const { session_id } = run;

@@ -58,4 +58,3 @@ function fitting(text: string, fits: (beginning: string) => boolean): string {
   // Not half a character.
   return beginning.isWellFormed() ? beginning : wellFormed(beginning.slice(0, -1));
 }
-

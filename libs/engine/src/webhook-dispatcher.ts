@@ -45,6 +45,8 @@ export class WebhookDispatcher {
   #closing = false;
   #brokenOff = false;
   #round: Promise<void> | null = null;
+  /** Where the next round begins: a shard with much to tell takes no room from the others. */
+  #first = 0;
 
   constructor(deps: DispatchDeps, options: DispatchOptions) {
     this.#deps = deps;
@@ -72,7 +74,9 @@ export class WebhookDispatcher {
 
   async #takeAll(): Promise<void> {
     const { shards, concurrency, per_lane, timeout_ms } = this.#options;
-    for (const shard of shards) {
+    const first = this.#first;
+    this.#first = (first + 1) % Math.max(1, shards.length);
+    for (const shard of [...shards.slice(first), ...shards.slice(0, first)]) {
       const limit = concurrency - this.#underWay.size;
       if (limit <= 0 || this.#closing) return;
       const taken = await this.#deps.outbox.takeDeliveries(shard, { limit, per_lane, busy: this.#busy(), lease_ms: leaseMs(timeout_ms) });

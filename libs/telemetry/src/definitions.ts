@@ -53,7 +53,7 @@ export const metricDefinitions = {
   modelCost: { type: 'counter', name: 'treadle_model_cost_usd_total', help: 'Cost of the tokens, in US dollars.', labels: ['model'], role: 'worker' },
   modelFallbacks: { type: 'counter', name: 'treadle_model_fallbacks_total', help: 'Hops to another model of the chain.', labels: ['chain', 'from_model', 'to_model', 'error_type'], role: 'worker' },
   modelInFlight: { type: 'gauge', name: 'treadle_model_in_flight', help: 'Requests that this process has at a model, or leave to send; once a second.', labels: ['model'], role: 'worker' },
-  modelAllowance: { type: 'gauge', name: 'treadle_model_allowance', help: 'How many requests to a model may be in flight in this process: one more with each reply, half with each time-out.', labels: ['model'], role: 'worker' },
+  modelAllowance: { type: 'gauge', name: 'treadle_model_allowance', help: 'How many requests to a model may be in flight in this process: one more with each reply, half with each time-out; models that are silent share.', labels: ['model'], role: 'worker' },
   chainActiveModel: { type: 'gauge', name: 'treadle_chain_active_model', help: '1 for the model of a chain that was asked last by this process, 0 for those before it.', labels: ['chain', 'model'], role: 'worker' },
   chainModelInfo: { type: 'gauge', name: 'treadle_chain_model_info', help: '1 for each model of a chain, at its place in the configuration; a model on trial is last.', labels: ['chain', 'position', 'model'], fleet: true },
   canaryWeight: { type: 'gauge', name: 'treadle_canary_weight', help: 'Percent of new runs that begin on the model on trial.', labels: ['chain', 'model'], fleet: true },

@@ -107,7 +107,7 @@ async function checkedRun(context: ApiContext, tenant: string, body: ScheduledRu
   if (session_id !== null && (await context.store().session(session_id))?.tenant !== tenant) {
     throw new Problem({ status: 404, code: 'not_found', detail: 'There is no such session, or it is not yours.', errors: [{ path: 'run.session_id', problem: 'unknown session' }] });
   }
-  return { agent: spec.name, input, limits: namedLimits(limits), metadata, tags, priority, session_id, on_busy, chain, ...(webhook === null ? {} : { webhook }) };
+  return { agent: spec.name, input, limits: namedLimits(limits), metadata, tags, priority, session_id, on_busy, chain, webhook };
 }
 
 function nextTime({ deps }: ApiContext, { cron, timezone }: ScheduleDefinition, now_ms: number): number {

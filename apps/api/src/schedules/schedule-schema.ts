@@ -41,7 +41,7 @@ export const scheduleSchema = z.strictObject({
   run: z.strictObject({
     agent: z.string(), input: z.unknown(), limits: z.record(z.string(), z.unknown()), metadata: z.record(z.string(), z.unknown()), tags: z.array(z.string()), priority: z.int(),
     session_id: z.string().nullable(), on_busy: z.enum(['reject', 'queue', 'interrupt']), chain: z.string().nullable(),
-    webhook: z.union([z.strictObject({ url: z.string() }), z.strictObject({ endpoint: z.string() })]).optional(),
+    webhook: z.union([z.strictObject({ url: z.string() }), z.strictObject({ endpoint: z.string() })]).nullable(),
   }),
   created_at: when, next_run_at: when.describe('Null while it is paused.'),
   last_run_at: when.describe('The time that the last run was due at.'), last_run_id: z.string().nullable(),

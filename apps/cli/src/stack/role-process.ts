@@ -10,6 +10,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { projectRoot } from '../setup.ts';
+import { nodeFlags } from './node-flags.ts';
 
 export interface RoleReady {
   /** Where it listens: the API's address, or a worker's metrics. */
@@ -37,12 +38,6 @@ const firstPauseMs = 200;
 const maxPauseMs = 10_000;
 const livedMs = 30_000;
 
-/**
- * Event streams are short-lived text: with node's default of three times 32 MB for young objects they make an API grow by some
- * 100 MB before anything is collected.
- */
-const nodeFlags = { api: ['--max-semi-space-size=16'], worker: [] } as const;
-
 export function startRole(options: RoleOptions): RoleProcess {
   let child: ChildProcess | null = null;
   let stopping = false;
@@ -56,7 +51,7 @@ export function startRole(options: RoleOptions): RoleProcess {
 
   function start(): void {
     const bornMs = Date.now();
-    const started = spawn(process.execPath, [...nodeFlags[options.role], join(projectRoot, 'apps/cli/src/main.ts'), options.role], {
+    const started = spawn(process.execPath, [...nodeFlags, join(projectRoot, 'apps/cli/src/main.ts'), options.role], {
       env: { ...options.env, TREADLE_PROCESS: options.name }, stdio: ['ignore', 'inherit', 'inherit', 'ipc'], detached: true,
     });
     child = started;

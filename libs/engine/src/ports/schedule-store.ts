@@ -24,8 +24,8 @@ export interface ScheduledRun {
   readonly on_busy: 'reject' | 'queue' | 'interrupt';
   /** Null: the agent's. */
   readonly chain: string | null;
-  /** Where the end of each is told; absent where nobody is. */
-  readonly webhook?: WebhookTarget;
+  /** Who is told of each run's end. */
+  readonly webhook: WebhookTarget | null;
 }
 
 export interface ScheduleDefinition {

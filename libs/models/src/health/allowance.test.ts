@@ -1,6 +1,6 @@
 import type { ErrorType } from '@treadle/core';
 import { expect, test } from 'vitest';
-import { allowanceAfter, comesAgainMs, firstAllowance, standsFor } from './allowance.ts';
+import { allowanceAfter, comesAgainMs, firstAllowance, roomOf, standsFor } from './allowance.ts';
 
 test.each([
   [10, 0.5, 5], [50, 0.5, 25], [3, 0.5, 1], [1, 0.5, 1], [10, 0, 1], [10, 0.01, 1], [10, 1, 10],
@@ -20,6 +20,17 @@ test('as many replies as there are slots give a model all of them, and a few tim
   const after = (came: 'ok' | 'timeout', times: number, from: number) => Array.from({ length: times }).reduce<number>((calls) => allowanceAfter(calls, came, 50), from);
   expect(after('ok', 25, firstAllowance({ slots: 50, share: 0.5 }))).toBe(50);
   expect(after('timeout', 6, 50)).toBe(1);
+});
+
+test.each([
+  ['all that it is allowed', true, 5, 0, 5], ['what the others leave', true, 5, 2, 3], ['one, where they leave nothing', true, 5, 5, 1], ['one, where they have more than that', true, 5, 9, 1],
+  ['what time-outs have left it', true, 2, 1, 2], ['what the others leave of what one begins with, whatever it was allowed before', true, 9, 2, 3], ['what it is allowed, whatever those have, where it answers', false, 8, 5, 8],
+])('of 10 slots a model has %s (silent: %s, allowed %d, the other silent ones have %d): %d', (_what, silent, allowance, others, calls) => {
+  expect(roomOf({ allowance, silent, others }, { slots: 10, share: 0.5 })).toBe(calls);
+});
+
+test('a share of one leaves all slots to each, however many others have', () => {
+  expect(roomOf({ allowance: 10, silent: true, others: 10 }, { slots: 10, share: 1 })).toBe(10);
 });
 
 test.each([

@@ -25,6 +25,14 @@ export function allowanceAfter(allowance: number, came: 'ok' | ErrorType | null,
 }
 
 /**
+ * How many of its calls may be in flight now. Models that are silent (without a reply so far, or since their last time-out) share what one
+ * of them begins with, since those of one provider hang together. One call each may have all the same: by it a model shows that it answers.
+ */
+export function roomOf({ allowance, silent, others }: { readonly allowance: number; readonly silent: boolean; /** Calls in flight of the other silent models. */ readonly others: number }, options: AllowanceOptions): number {
+  return silent && options.share < 1 ? Math.min(allowance, Math.max(1, firstAllowance(options) - others)) : allowance;
+}
+
+/**
  * For how many calls a time-out stands: a model that is held back times out less often than it would, and a breaker that counted only
  * what happened would never hear enough of it. Those who wait would have been asking, as far as there are slots.
  */

@@ -1,6 +1,6 @@
 /**
- * Which calls of this process are in flight, by model, and whether one more may be. A model that has never answered, or that hangs, has some
- * of the slots; the others are for those that answer (docs/adr/0021).
+ * Which calls of this process are in flight, by model, and whether one more may be. Models that have never answered, or that hang, have some
+ * of the slots together; the others are for those that answer (docs/adr/0021).
  *
  * Owns: a lane for each model that was asked: its calls in flight, its allowance, and which runs wait for a place.
  *
@@ -9,7 +9,7 @@
  * L3  Where a model may have all slots, nobody is told to wait: the slots are the bound.
  */
 import type { ErrorType } from '@treadle/core';
-import { allowanceAfter, comesAgainMs, firstAllowance, standsFor, type AllowanceOptions } from './allowance.ts';
+import { allowanceAfter, comesAgainMs, firstAllowance, roomOf, standsFor, type AllowanceOptions } from './allowance.ts';
 
 /** Of one call in flight. */
 export interface Place {
@@ -17,10 +17,13 @@ export interface Place {
   leave(came: 'ok' | ErrorType | null): number;
 }
 
+/** `allowance`: how many may be in flight now. */
 export interface Allowed { readonly model: string; readonly in_flight: number; readonly allowance: number }
 
 interface Lane {
   allowance: number;
+  /** No reply so far, or none since the last time-out. */
+  silent: boolean;
   inFlight: number;
   /** Of the last reply, or of the first of the calls in flight. */
   quietSinceMs: number;
@@ -71,26 +74,32 @@ export class Allowances {
   }
 
   all(): readonly Allowed[] {
-    return [...this.#lanes].map(([model, { inFlight, allowance }]) => ({ model, in_flight: inFlight, allowance }));
+    return [...this.#lanes].map(([model, lane]) => ({ model, in_flight: lane.inFlight, allowance: this.#room(lane) }));
   }
 
   #of(model: string): Lane {
     let lane = this.#lanes.get(model);
     if (lane === undefined) {
-      lane = { allowance: firstAllowance(this.#deps), inFlight: 0, quietSinceMs: 0, lastMs: 0, waiting: new Map(), missed: 0 };
+      lane = { allowance: firstAllowance(this.#deps), silent: true, inFlight: 0, quietSinceMs: 0, lastMs: 0, waiting: new Map(), missed: 0 };
       this.#lanes.set(model, lane);
     }
     return lane;
   }
 
-  #hasRoom({ allowance, inFlight }: Lane): boolean {
-    return allowance >= this.#deps.slots || inFlight < allowance;
+  #hasRoom(lane: Lane): boolean {
+    return lane.allowance >= this.#deps.slots || lane.inFlight < this.#room(lane);
+  }
+
+  #room(lane: Lane): number {
+    let others = 0;
+    for (const other of this.#lanes.values()) if (other.silent && other !== lane) others += other.inFlight;
+    return roomOf({ ...lane, others }, this.#deps);
   }
 
   #enter(lane: Lane): Place {
     if (lane.inFlight === 0) lane.quietSinceMs = this.#deps.nowMs();
+    const among = this.#room(lane);
     lane.inFlight += 1;
-    const among = lane.allowance;
     let open = true;
     return {
       leave: (came) => {
@@ -108,12 +117,14 @@ export class Allowances {
     // With all slots there is nobody who could be held back.
     if (share < 1) lane.allowance = allowanceAfter(lane.allowance, came, slots);
     if (came === 'ok') {
+      lane.silent = false;
       lane.quietSinceMs = this.#deps.nowMs();
       // It answers again: who finds no room now is not sent behind all those who found none while it was silent.
       lane.lastMs = 0;
       lane.missed = 0;
     }
     if (came !== 'timeout') return 1;
+    lane.silent = true;
     const waiting = this.#waiting(lane);
     if (waiting === 0) return 1;
     const count = standsFor(among, { waiting, slots });

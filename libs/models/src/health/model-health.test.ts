@@ -167,11 +167,27 @@ describe('calls in flight', () => {
   };
   const crowded = (w: ReturnType<typeof held>, ...names: string[]) => w.health.crowdedMs({ run_id: 'run_x', models: names.map((name) => ({ name })) }) > 0;
 
-  test('of a model that has not answered yet take half of the slots, and never keep another one from being asked', async () => {
+  test('of models that have not answered yet take half of the slots together, and never keep one that does from being asked', async () => {
     const w = held();
     expect(await w.fill('a')).toHaveLength(4);
-    expect([crowded(w, 'a'), crowded(w, 'b'), await w.fill('b')]).toEqual([true, false, expect.objectContaining({ length: 4 })]);
-    expect(w.health.allowed()).toEqual([{ model: 'a', in_flight: 4, allowance: 4 }, { model: 'b', in_flight: 4, allowance: 4 }]);
+    expect([crowded(w, 'a'), crowded(w, 'b')]).toEqual([true, false]);
+    const [only, ...more] = await w.fill('b');
+    expect([more, crowded(w, 'b'), w.health.allowed()]).toEqual([[], true, [{ model: 'a', in_flight: 4, allowance: 3 }, { model: 'b', in_flight: 1, allowance: 1 }]]);
+    only!.settle(replied);
+    expect([await w.fill('b'), crowded(w, 'a')]).toEqual([expect.objectContaining({ length: 5 }), true]);
+  });
+
+  test('of models that have answered share half of the slots once each of them has timed out, until it answers again', async () => {
+    const w = held({ breakers: { volume: 1_000_000 } });
+    for (const name of ['a', 'b']) {
+      for (let n = 0; n < 4; n++) (await w.admit('run', name))?.settle(replied);
+      expect(w.allowed(name)?.allowance).toBe(slots);
+      (await w.admit('run', name))?.settle(failed('timeout'));
+    }
+    expect([(await w.fill('a')).length, (await w.fill('b')).length]).toEqual([4, 1]);
+    const hop = await w.health.grant('b', '', 1);
+    if (hop.type === 'granted') hop.permit.settle(replied);
+    expect(await w.fill('b')).toHaveLength(4);
   });
 
   test('grow by one with each reply, up to all slots', async () => {
@@ -225,7 +241,7 @@ describe('calls in flight', () => {
     const hop = await w.health.grant('a', '', 1);
     if (hop.type === 'granted') hop.permit.settle(failed('server_error'));
     await new Promise((resolve) => { setImmediate(resolve); });
-    expect([(await w.admit('run', 'a', 'b'))?.model, crowded(w, 'a', 'b')]).toEqual(['b', false]);
+    expect([crowded(w, 'a', 'b'), (await w.admit('run', 'a', 'b'))?.model]).toEqual([false, 'b']);
   });
 
   test.each([['while others wait, and open the breaker as if all slots had been theirs', true], ['of a run that is alone count once', false]])('that time out %s', async (_what, others) => {

@@ -21,7 +21,7 @@ export function newScheduleId(shard = 0): string {
 
 export const someDefinition: ScheduleDefinition = {
   name: 'grüße', cron: '0 9 * * *', timezone: 'Europe/Berlin', catch_up_s: 3600,
-  run: { agent: 'assistant', input: 'report', limits: { max_turns: 3 }, metadata: { a: [1, null] }, tags: ['x'], priority: 50, session_id: null, on_busy: 'reject', chain: null },
+  run: { agent: 'assistant', input: 'report', limits: { max_turns: 3 }, metadata: { a: [1, null] }, tags: ['x'], priority: 50, session_id: null, on_busy: 'reject', chain: null, webhook: null },
 };
 
 export function scheduleStoreConformance(name: string, factory: () => ScheduleStoreUnderTest | Promise<ScheduleStoreUnderTest>): void {

@@ -36,7 +36,7 @@ test('persists as it is told to', async () => {
 });
 
 test('ends with the process that started it, even where that is killed', async () => {
-  const script = `const { startRedis } = await import(${JSON.stringify(join(import.meta.dirname, 'index.ts'))}); console.log((await startRedis({ appendonly: 'no' })).port);`;
+  const script = `const { startRedis } = await import(${JSON.stringify(join(import.meta.dirname, 'index.ts'))}); process.stdout.write(String((await startRedis({ appendonly: 'no' })).port));`;
   const starter = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [line] = await once(starter.stdout, 'data') as [Buffer];
   const port = Number(line.toString());

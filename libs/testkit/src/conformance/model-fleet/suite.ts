@@ -25,16 +25,19 @@ export interface FleetUnderTest {
   readonly courseMinuteMs: number;
 }
 
-/** Registers the suite with vitest. `factory` makes an empty fleet for each test. */
+/** Registers the suite with vitest, to be played beside others of its file. `factory` makes an empty fleet for each test. */
 export function modelFleetConformance(name: string, factory: () => FleetUnderTest | Promise<FleetUnderTest>): void {
-  describe(`model fleet: ${name}`, () => {
-    let under: FleetUnderTest;
-    beforeEach(async () => { under = await factory(); });
-    const current = (): FleetUnderTest => under;
-    describe('outcomes', () => { outcomeTests(current); });
-    describe('breakers', () => { breakerTests(current); });
-    describe('benches', () => { benchTests(current); });
-    describe('rates', () => { rateTests(current); });
-    describe('random courses', () => { courseTests(current, factory); });
+  // Its own tests come one after the other: they share what `factory` has made.
+  describe.concurrent('model fleet', () => {
+    describe(name, { concurrent: false }, () => {
+      let under: FleetUnderTest;
+      beforeEach(async () => { under = await factory(); });
+      const current = (): FleetUnderTest => under;
+      describe('outcomes', () => { outcomeTests(current); });
+      describe('breakers', () => { breakerTests(current); });
+      describe('benches', () => { benchTests(current); });
+      describe('rates', () => { rateTests(current); });
+      describe('random courses', () => { courseTests(current, factory); });
+    });
   });
 }
