@@ -13,20 +13,22 @@ const rounds = Number(process.env['ROUNDS'] ?? 5);
 const runsPerRound = 10;
 
 async function measure(signal: 'SIGKILL' | 'SIGTERM'): Promise<number[]> {
-  const slow = (_: ChatBody) => reply({ text: 'done' }, { delayMs: 4000 });
+  // Longer than a worker takes to start, on whatever machine: a run that has its reply is not taken over.
+  const slow = (_: ChatBody) => reply({ text: 'done' }, { delayMs: 30_000 });
   const stage = await startChaos({ script: slow, env: { TREADLE_LEASE_MS: '8000', TREADLE_DRAIN_TIMEOUT_MS: '500', WORKER_CONCURRENCY: '50' } });
   const waits: number[] = [];
   try {
     for (let round = 0; round < rounds; round++) {
       const victim = await stage.more('worker');
       const ids = (await postRuns(stage, Array.from({ length: runsPerRound }, (_, index) => `${round}-${index}`))).map(({ id }) => id);
-      const asked = stage.model.requests.length + runsPerRound;
-      await until('all runs are with the model', () => stage.model.requests.length >= asked - runsPerRound && stage.model.parallel.now >= runsPerRound);
+      await until('all runs are with the model', () => stage.model.parallel.now >= runsPerRound);
       const other = await stage.more('worker');
       victim.kill(signal);
       if (signal === 'SIGTERM') await victim.exited;
       const fromMs = Date.now();
       for (const id of ids) waits.push(await takenOver(stage.url, id) * 1000 - fromMs);
+      await Promise.all(ids.map((id) => stage.client.cancel(id)));
+      await until('nothing is with the model', () => stage.model.parallel.now === 0);
       other.kill('SIGTERM');
       await other.exited;
       process.stdout.write(`${signal}: round ${round + 1} of ${rounds}\n`);
