@@ -21,7 +21,7 @@ export const configSchema = z.strictObject({
   http_tools: z.record(toolName, httpToolSchema).default({}),
   /** By name or pattern of the tool. */
   tools: z.record(z.string().min(1), toolPolicySchema).default({}),
-  /** Origins inside that tools, and MCP servers by url, may reach; everything else of them must be public. */
+  /** Origins inside that tools, MCP servers by url, and webhooks may reach; everything else of them must be public. */
   egress: z.strictObject({ allow: z.array(httpOrigin).default([]) }).prefault({}),
   /** Receivers of what is told of ended runs, by name. */
   webhooks: z.record(plainName, webhookEndpointSchema).default({}),
