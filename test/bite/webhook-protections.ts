@@ -31,6 +31,12 @@ export const webhookProtections: readonly Protection[] = [
     tests: [conformance('lanes do not wait for each other')],
   },
   {
+    name: 'told-in-turn',
+    without: 'receivers that have most to be told come first each time that one of their attempts has ended',
+    edits: [{ file: 'libs/run-store/src/scripts/includes/webhooks.lua', find: "local place = served or math.min(now_ms(), tonumber(redis.call('ZSCORE', webhooks.lanes, lane) or 0))", replace: 'local place = served or 0' }],
+    tests: [conformance('a lane that was served goes behind those that wait')],
+  },
+  {
     name: 'told-again',
     without: 'a receiver that fails is asked once',
     edits: [{ file: 'libs/core/src/webhook.ts', find: '  if (step === undefined) return', replace: '  if (step === undefined || tries >= 0) return' }],

@@ -27,6 +27,8 @@ export interface Outbox {
 export function outboxOf({ step, deliveries, now }: OutboxParts): Outbox {
   const drop = (run_id: string): void => { delete deliveries()[run_id]; };
   const all = (): [string, Delivery][] => Object.entries(deliveries());
+  /** When something of a lane was last handed out: those that wait longer come first. */
+  const served = new Map<string, number>();
 
   function write(run_id: string, delivery: NewDelivery): void {
     deliveries()[run_id] ??= {
@@ -36,14 +38,18 @@ export function outboxOf({ step, deliveries, now }: OutboxParts): Outbox {
 
   function take({ limit, per_lane, busy, lease_ms }: Parameters<DeliveryUpkeep['takeDeliveries']>[1]): TakenDelivery[] {
     for (const [run_id, { state, ended_ms }] of all()) if (state !== 'pending' && ended_ms + keepMs[state] <= now()) drop(run_id);
-    const under = { ...busy };
+    const due = all().filter(([, { state, due_ms }]) => state === 'pending' && due_ms <= now()).sort(([, one], [, other]) => one.due_ms - other.due_ms);
+    const lanes = [...Map.groupBy(due, ([, { lane }]) => lane)].map(([lane, waiting]) => ({ lane, waiting, place: Math.max(waiting[0]![1].due_ms, served.get(lane) ?? 0) }));
     const taken: TakenDelivery[] = [];
-    for (const [run_id, delivery] of all().sort(([, one], [, other]) => one.due_ms - other.due_ms)) {
-      const { lane, target, body, tries } = delivery;
-      if (delivery.state !== 'pending' || delivery.due_ms > now() || taken.length === limit || (under[lane] ?? 0) >= per_lane) continue;
-      under[lane] = (under[lane] ?? 0) + 1;
-      delivery.due_ms = now() + lease_ms;
-      taken.push({ run_id, taken: ++delivery.taken, tries, target, lane, body });
+    for (const { lane, waiting } of lanes.sort((one, other) => one.place - other.place)) {
+      const room = Math.min(limit - taken.length, per_lane - (busy[lane] ?? 0));
+      if (room <= 0) continue;
+      served.set(lane, now());
+      for (const [run_id, delivery] of waiting.slice(0, room)) {
+        const { target, body, tries } = delivery;
+        delivery.due_ms = now() + lease_ms;
+        taken.push({ run_id, taken: ++delivery.taken, tries, target, lane, body });
+      }
     }
     return taken;
   }

@@ -7,24 +7,26 @@ local function whole(number) return string.format('%.0f', number) end
 local function lane_key(webhooks, lane) return named_key(webhooks.lane, lane) end
 local function delivery_key(webhooks, run_id) return named_key(webhooks.delivery, run_id) end
 
--- The lane is looked at when its first delivery is due; one that others wait behind goes to the end of them.
-local function look_at_lane(webhooks, lane, not_before)
+-- The lane is looked at when its first delivery is due. With more that is due it keeps its place, which is behind those that waited when it was
+-- last served (`served`: now): what becomes of an attempt moves it no further to the front.
+local function look_at_lane(webhooks, lane, served)
   local first = redis.call('ZRANGE', lane_key(webhooks, lane), 0, 0, 'WITHSCORES')
   if #first == 0 then
     redis.call('ZREM', webhooks.lanes, lane)
-  else
-    redis.call('ZADD', webhooks.lanes, whole(math.max(tonumber(first[2]), not_before)), lane)
+    return
   end
+  local place = served or math.min(now_ms(), tonumber(redis.call('ZSCORE', webhooks.lanes, lane) or 0))
+  redis.call('ZADD', webhooks.lanes, whole(math.max(tonumber(first[2]), place)), lane)
 end
 
 local function due_at(webhooks, lane, run_id, at)
   redis.call('ZADD', lane_key(webhooks, lane), whole(at), run_id)
-  look_at_lane(webhooks, lane, 0)
+  look_at_lane(webhooks, lane)
 end
 
 local function not_due(webhooks, lane, run_id)
   redis.call('ZREM', lane_key(webhooks, lane), run_id)
-  look_at_lane(webhooks, lane, 0)
+  look_at_lane(webhooks, lane)
 end
 
 local function forget_ended(webhooks, run_id, tenant)
