@@ -179,9 +179,8 @@ describe('a time that can make no run', () => {
     it.to(nextHour);
     await it.round({ agent: () => 'agent' });
     expect(await it.schedules.schedule(id)).toMatchObject({ failed: 0, next_ms: nextHour });
-    await it.round();
-    expect(await it.runs()).toEqual([]);
-    it.pass(5000);
+    // Whose rounds come between this one's: put off, it would be seen first by the one that lacks the agent, each time.
+    it.pass(500);
     await it.round();
     expect(await it.runs()).toHaveLength(1);
   });
