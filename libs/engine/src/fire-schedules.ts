@@ -115,7 +115,7 @@ async function makeRun(deps: FireDeps, schedule: Schedule, { due_ms, now_ms }: M
 
   const run_id = scheduledRunId(schedule.id, due_ms);
   const outcome = { type: 'fired', due_ms, run_id } as const;
-  if (now_ms - due_ms > lateMs && await isArchived(deps, run_id)) return { outcome, created: false };
+  if (now_ms - due_ms >= lateMs && await isArchived(deps, run_id)) return { outcome, created: false };
   const reply = await create(deps, { schedule, run_id, spec: offered.spec, agent_version: offered.version, limits: limits.limits, now_ms });
   switch (reply.type) {
     case 'created': case 'exists':
