@@ -20,7 +20,7 @@ function world() {
   const fired: Fired[] = [];
   const agents = new Map([['assistant', testSpec({ name: 'assistant', limits: agentLimits({ max_turns: 10 }) })]]);
   const deps: FireDeps = {
-    store, schedules, archive, cron: cronTimes, clock: { nowMs: () => nowMs, monotonicMs: () => nowMs }, random: { uuid: uuidv7, jitter: () => 0 }, shards: 1,
+    store, schedules, archive, cron: cronTimes, clock: { nowMs: () => nowMs, monotonicMs: () => nowMs }, random: { uuid: uuidv7, jitter: () => 0 }, shards: 1, retention_ms: hour,
     agent: (name, chain) => {
       const spec = agents.get(name);
       if (spec === undefined) return 'agent';
@@ -104,6 +104,11 @@ describe('a time that has come', () => {
     expect(await it.runs()).toEqual([]);
     expect(await it.schedules.schedule(id)).toMatchObject({ fired: 1, last: { run_id } });
     it.to(nextHour + hour + minute);
+    it.archive.failNext(1);
+    // But where its run could have left the store by now.
+    await it.round({ retention_ms: minute });
+    expect(await it.runs()).toEqual([]);
+    it.pass(5000);
     it.archive.failNext(1);
     await it.round();
     expect(await it.runs()).toHaveLength(1);

@@ -21,6 +21,8 @@ export interface FireDeps extends CreateDeps {
   readonly cron: CronTimes;
   /** An agent of this worker, with another chain where one is named; or what of the two is not known here. */
   readonly agent: (name: string, chain: string | null) => { readonly spec: AgentSpec; readonly version: string } | 'agent' | 'chain';
+  /** How long an ended run stays in the store: after that it may be in the archive alone. */
+  readonly retention_ms: number;
   /** In words why no new run is taken now; null where one is. */
   readonly full?: () => string | null;
   readonly observe?: (fired: Fired) => void;
@@ -115,7 +117,12 @@ async function makeRun(deps: FireDeps, schedule: Schedule, { due_ms, now_ms }: M
 
   const run_id = scheduledRunId(schedule.id, due_ms);
   const outcome = { type: 'fired', due_ms, run_id } as const;
-  if (now_ms - due_ms >= lateMs && await isArchived(deps, run_id)) return { outcome, created: false };
+  if (now_ms - due_ms >= lateMs) {
+    const archived = await isArchived(deps, run_id);
+    if (archived === true) return { outcome, created: false };
+    // It may have been made, have ended and left the store, and nobody can be asked.
+    if (archived === null && now_ms - due_ms >= deps.retention_ms) return null;
+  }
   const reply = await create(deps, { schedule, run_id, spec: offered.spec, agent_version: offered.version, limits: limits.limits, now_ms });
   switch (reply.type) {
     case 'created': case 'exists':
@@ -154,9 +161,9 @@ async function interrupt({ store, clock }: FireDeps, session_id: string, run_id:
   await store.command({ run_id: current, command_id: `interrupt-${run_id}`, command: { type: 'cancel' }, not_after_ms: Math.round(clock.nowMs()) + createMs });
 }
 
-/** An archive that is away holds nothing up. */
-async function isArchived({ archive }: FireDeps, run_id: string): Promise<boolean> {
-  return (await archive.events(run_id, 0, 1).catch(() => [])).length > 0;
+/** Null where the archive does not answer. */
+async function isArchived({ archive }: FireDeps, run_id: string): Promise<boolean | null> {
+  return archive.events(run_id, 0, 1).then((events) => events.length > 0, () => null);
 }
 
 function showsImages({ definition: { run: { input } } }: Schedule): boolean {
