@@ -18,6 +18,12 @@ export const scheduleProtections: readonly Protection[] = [
     tests: [{ file: 'test/engine/schedules.test.ts', named: 'makes no second one when whoever made the first died' }],
   },
   {
+    name: 'schedule-left-at-once',
+    without: 'a worker that lacks the agent of a schedule takes it again and again before one that has it',
+    edits: [{ file: fire, find: 'if (schedule.next_ms !== null) await deps.schedules.leave(schedule.id, schedule.next_ms);', replace: '' }],
+    tests: [{ file: 'test/engine/schedules.test.ts', named: 'an agent that is not here may be on another worker' }],
+  },
+  {
     name: 'schedule-window',
     without: 'a time that was missed is made up for, however old it is',
     edits: [{ file: fire, find: 'now_ms - due_ms > catch_up_s * 1000;', replace: 'catch_up_s < 0;' }],

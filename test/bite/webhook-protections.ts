@@ -15,7 +15,7 @@ export const webhookProtections: readonly Protection[] = [
   {
     name: 'told-lease',
     without: 'what was handed out to be told is forgotten when its worker dies',
-    edits: [{ file: 'libs/run-store/src/scripts/webhooks_take.lua', find: "redis.call('ZADD', lane_key(webhooks, lane), whole(now + take.lease_ms), run_id)", replace: "redis.call('ZREM', lane_key(webhooks, lane), run_id)" }],
+    edits: [{ file: 'libs/run-store/src/scripts/webhooks_take.lua', find: "redis.call('ZADD', lane_key(webhooks, tenant, lane), whole(now + take.lease_ms), run_id)", replace: "redis.call('ZREM', lane_key(webhooks, tenant, lane), run_id)" }],
     tests: [conformance('what was handed out is hidden for its lease')],
   },
   {
@@ -27,14 +27,20 @@ export const webhookProtections: readonly Protection[] = [
   {
     name: 'told-lanes',
     without: 'a receiver that does not answer takes all attempts that a worker has',
-    edits: [{ file: 'libs/run-store/src/scripts/webhooks_take.lua', find: 'math.min(left, take.per_lane - (take.busy[lane] or 0))', replace: 'left' }],
+    edits: [{ file: 'libs/run-store/src/scripts/webhooks_take.lua', find: 'math.min(left - enough, take.per_lane - (busy[lane] or 0))', replace: 'left' }],
     tests: [conformance('lanes do not wait for each other')],
   },
   {
     name: 'told-in-turn',
     without: 'receivers that have most to be told come first each time that one of their attempts has ended',
-    edits: [{ file: 'libs/run-store/src/scripts/includes/webhooks.lua', find: "local place = served or math.min(now_ms(), tonumber(redis.call('ZSCORE', webhooks.lanes, lane) or 0))", replace: 'local place = served or 0' }],
+    edits: [{ file: 'libs/run-store/src/scripts/includes/webhooks.lua', find: "'LT', whole(at), lane)", replace: "redis.call('ZRANGE', lane_key(webhooks, tenant, lane), 0, 0, 'WITHSCORES')[2], lane)" }],
     tests: [conformance('a lane that was served goes behind those that wait')],
+  },
+  {
+    name: 'told-tenants',
+    without: 'a tenant with many receivers that do not answer takes all attempts that a worker has',
+    edits: [{ file: 'libs/run-store/src/scripts/webhooks_take.lua', find: 'math.min(left, take.per_tenant - under_way)', replace: 'left' }],
+    tests: [conformance('a tenant with many receivers stands in front of no other')],
   },
   {
     name: 'told-again',

@@ -56,7 +56,7 @@ test('each time makes its one run, whoever races and dies in between, and Redis 
       const own = connectRedis(redis.url, { role: 'command', onError: () => undefined });
       const deps: FireDeps = {
         store: mortal(createRunStore({ redis: own, jobs }, { prefix: 'treadle', shards: 1 }), random), schedules: mortal(createScheduleStore({ redis: own, jobs }, { prefix: 'treadle', shards: 1 }), random),
-        archive: createMemoryArchive(), cron: cronTimes, clock, random: { uuid: uuidv7, jitter: Math.random }, shards: 1, agent: () => ({ spec: testSpec({ name: 'assistant' }), version: 'v' }),
+        archive: createMemoryArchive(), cron: cronTimes, clock, random: { uuid: uuidv7, jitter: Math.random }, shards: 1, retention_ms: Infinity, agent: () => ({ spec: testSpec({ name: 'assistant' }), version: 'v' }),
       };
       try {
         await whenReady(own);

@@ -24,7 +24,7 @@ function world(over: Partial<DispatchDeps> & { readonly timeout_ms?: number } = 
       sending.signal.addEventListener('abort', () => { resolve({ type: 'failed', why: 'no answer in time' }); });
     }) },
     ...deps,
-  }, { shards: [0], concurrency: 4, per_lane: 2, timeout_ms, first_wait_ms: 1000 });
+  }, { shards: [0], concurrency: 4, per_tenant: 4, per_lane: 2, timeout_ms, first_wait_ms: 1000 });
   /** A run that has ended, and its duties done. */
   async function ended(host = 'a.example'): Promise<string> {
     const run_id = idIn('run', 0, `018bcfe56800${(++made).toString(16).padStart(18, '0')}00`);
@@ -155,7 +155,7 @@ test('a process that ends lets attempts end for a while, breaks off the rest, an
   expect([w.sent.length, w.outcomes]).toEqual([2, ['delivered']]);
   // Nobody is blamed, and the next worker sends it at once.
   expect(await w.store.delivery(second, 't')).toMatchObject({ state: 'pending', attempts: 0 });
-  expect((await w.store.takeDeliveries(0, { limit: 9, per_lane: 9, busy: {}, lease_ms: 1 })).map(({ run_id }) => run_id)).toContain(second);
+  expect((await w.store.takeDeliveries(0, { limit: 9, per_tenant: 9, per_lane: 9, busy: {}, lease_ms: 1 })).map(({ run_id }) => run_id)).toContain(second);
 });
 
 test('nobody is told of what nobody may see yet', async () => {
@@ -205,13 +205,13 @@ test('with Redis lost, ends of the last day are told, perhaps again, under the o
   const archive = createMemoryArchive();
   const [run_id, document] = [await w.ended(), { segment_events: 100, keep_events: 0, retention_ms: 1e9 }];
   await archiveRun({ store: w.store, archive, options: document }, run_id);
-  const before = (await w.store.takeDeliveries(0, { limit: 1, per_lane: 1, busy: {}, lease_ms: 1 }))[0]!;
+  const before = (await w.store.takeDeliveries(0, { limit: 1, per_tenant: 1, per_lane: 1, busy: {}, lease_ms: 1 }))[0]!;
   const restoredAt = async (hours: number) => {
     const store = createMemoryRunStore();
     const deps = { store, archive, clock: { nowMs: () => 1_700_000_001_000 + hours * 3_600_000 } };
     const options = { accept_repeats: false, strict: false, shards: 1 };
     const counts = [await restoreRuns(deps, options), await restoreRuns(deps, options)].map(({ ended, webhooks }) => [ended, webhooks]);
-    return { counts, taken: await store.takeDeliveries(0, { limit: 9, per_lane: 9, busy: {}, lease_ms: 1 }) };
+    return { counts, taken: await store.takeDeliveries(0, { limit: 9, per_tenant: 9, per_lane: 9, busy: {}, lease_ms: 1 }) };
   };
   const young = await restoredAt(23);
   expect(young.counts).toEqual([[1, 1], [1, 0]]);
@@ -226,7 +226,7 @@ test('a shard with much to tell takes no room from the others: each round begins
   const asked: number[] = [];
   const dispatcher = new WebhookDispatcher({
     outbox: { takeDeliveries: async (shard) => { asked.push(shard); return []; }, settleDelivery: async () => 'settled' }, jitter: () => 0, sender: { send: async () => ok },
-  }, { shards: [0, 1, 2], concurrency: 4, per_lane: 2, timeout_ms: 1000, first_wait_ms: 1000 });
+  }, { shards: [0, 1, 2], concurrency: 4, per_tenant: 4, per_lane: 2, timeout_ms: 1000, first_wait_ms: 1000 });
   for (let round = 0; round < 4; round++) await dispatcher.round();
   expect(asked).toEqual([0, 1, 2, 1, 2, 0, 2, 0, 1, 0, 1, 2]);
 });

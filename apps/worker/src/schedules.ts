@@ -17,12 +17,13 @@ export interface SchedulesSetup {
   readonly config: LoadedConfig;
   readonly metrics: Metrics;
   readonly logger: Logger;
+  readonly retention_ms: number;
   readonly full: () => string | null;
 }
 
 export function addSchedules(ticks: Ticks, setup: SchedulesSetup): void {
-  const { schedules, archive, creating, config, full } = setup;
-  const deps: FireDeps = { ...creating, schedules, archive, cron: cronTimes, full, agent: agentsOf(config), observe: (fired) => { tell(setup, fired); } };
+  const { schedules, archive, creating, config, retention_ms, full } = setup;
+  const deps: FireDeps = { ...creating, schedules, archive, cron: cronTimes, retention_ms, full, agent: agentsOf(config), observe: (fired) => { tell(setup, fired); } };
   for (let shard = 0; shard < creating.shards; shard++) {
     ticks.add(`schedules ${shard}`, every.fire, () => fireSchedules(deps, shard, { limit: mostAtOnce, concurrency: 8, retry_ms: 5000 }));
     ticks.add(`schedules to archive ${shard}`, every.archive, () => archiveSchedules({ schedules, archive }, shard, { limit: 50, retry_ms: 5000 }));

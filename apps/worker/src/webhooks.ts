@@ -6,8 +6,9 @@ import { WebhookDispatcher, type Clock, type RunStore } from '@treadle/engine';
 import type { Logger, Metrics } from '@treadle/telemetry';
 import { createWebhookSender } from '@treadle/webhooks';
 
-/** Attempts at once in this process, and of one endpoint or origin. */
-const concurrency = 8;
+/** Attempts at once in this process, of one tenant, and of one endpoint or origin of his. */
+const concurrency = 16;
+const perTenant = 8;
 const perLane = 2;
 
 export interface WebhookParts {
@@ -35,7 +36,7 @@ export function createWebhooks({ settings, config, store, clock, metrics, logger
     },
     onFailure: (error) => { logger.warn({ err: error }, 'what became of a webhook could not be written down; it is sent again'); },
   }, {
-    shards: Array.from({ length: settings.shards }, (_, shard) => shard), concurrency, per_lane: perLane, timeout_ms: settings.webhookTimeoutMs, first_wait_ms: settings.webhookRetryMs,
+    shards: Array.from({ length: settings.shards }, (_, shard) => shard), concurrency, per_tenant: perTenant, per_lane: perLane, timeout_ms: settings.webhookTimeoutMs, first_wait_ms: settings.webhookRetryMs,
   });
 }
 

@@ -116,7 +116,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
   await presence.beat().catch(() => undefined);
   const backlog = addGauges(ticks, { settings, store, clock, metrics, redis, presence });
   addSchedules(ticks, {
-    schedules: createScheduleStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards }), archive, config: setup.config, metrics, logger, full: backlog.full,
+    schedules: createScheduleStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards }), archive, config: setup.config, metrics, logger, full: backlog.full, retention_ms: settings.retentionHours * 3_600_000,
     creating: { store, clock, random, shards: settings.shards, arms: trials.arms, ...tracing(setup) },
   });
   ticks.add('audit', every.audit, () => audits.round());

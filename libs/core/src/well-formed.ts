@@ -3,7 +3,10 @@
  * half a character in it, for ever, since it stays in the history.
  */
 
-/** A copy of JSON data whose strings and keys hold no lone surrogates. Depth is bounded; what lies deeper becomes null. */
+/**
+ * JSON data whose strings and keys hold no lone surrogates. Depth is bounded; what lies deeper becomes null. Parts without a fault are the given ones, not
+ * copies: a body of a million values would take seconds to copy.
+ */
 export function wellFormed<T>(value: T, depth = 64): T {
   return clean(value, depth) as T;
 }
@@ -12,8 +15,19 @@ function clean(value: unknown, depth: number): unknown {
   if (typeof value === 'string') return value.toWellFormed();
   if (value === null || typeof value !== 'object') return value;
   if (depth === 0) return null;
-  if (Array.isArray(value)) return value.map((item) => clean(item, depth - 1));
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key.toWellFormed(), clean(item, depth - 1)]));
+  let changed = false;
+  const cleaned = (item: unknown): unknown => {
+    const clear = clean(item, depth - 1);
+    changed ||= clear !== item;
+    return clear;
+  };
+  if (Array.isArray(value)) {
+    const items = value.map(cleaned);
+    return changed ? items : value;
+  }
+  const keys = Object.keys(value);
+  const items = keys.map((key) => cleaned((value as Readonly<Record<string, unknown>>)[key]));
+  return changed || !keys.every((key) => key.isWellFormed()) ? Object.fromEntries(keys.map((key, at) => [key.toWellFormed(), items[at]])) : value;
 }
 
 /** Bytes of `text` in UTF-8; a lone surrogate counts as the three bytes of U+FFFD. */

@@ -1,9 +1,11 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { createSocket } from 'node:dgram';
 import { getEventListeners } from 'node:events';
 import http, { type IncomingMessage, type RequestListener } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createEgress, NotSent } from './egress.ts';
+import { resolvedByNameServers, resolvedBySystem } from './resolve.ts';
 
 const servers: http.Server[] = [];
 afterEach(async () => {
@@ -41,7 +43,7 @@ describe('literal addresses', () => {
 });
 
 describe('names', () => {
-  test.each(['localhost', 'localhost.', 'LOCALHOST'])('%s is refused by what the system\'s resolver says of it', async (host) => {
+  test.each(['localhost', 'localhost.', 'LOCALHOST'])('%s is refused', async (host) => {
     const canary = await serve();
     const { message } = await failure(createEgress({ allow: [] })(`http://${host}:${canary.port}/`));
     // Not every system knows the name with the dot.
@@ -95,6 +97,50 @@ describe('names', () => {
     const error = await failure(createEgress({ allow: [], resolve: async () => { throw Object.assign(new Error('getaddrinfo ENOTFOUND nowhere.example'), { code: 'ENOTFOUND' }); } })('http://nowhere.example/'));
     expect(error).toBeInstanceOf(NotSent);
     expect(error.message).toMatch(/ENOTFOUND/);
+  });
+});
+
+describe('name servers', () => {
+  async function nameServer(answer: (query: Buffer) => Buffer | null): Promise<{ address: string; asked: () => number; close: () => void }> {
+    let asked = 0;
+    const socket = createSocket('udp4').on('message', (query, from) => {
+      asked++;
+      const reply = answer(query);
+      if (reply !== null) socket.send(reply, from.port);
+    });
+    await new Promise<void>((done) => { socket.bind(0, '127.0.0.1', done); });
+    return { address: `127.0.0.1:${socket.address().port}`, asked: () => asked, close: () => { socket.close(); } };
+  }
+  /** The question sent back, as an answer with `records` behind it. */
+  const replied = (query: Buffer, code: number, records: readonly Buffer[] = []): Buffer => {
+    const question = query.subarray(12, query.indexOf(0, 12) + 5);
+    return Buffer.concat([query.subarray(0, 2), Buffer.from([0x81, 0x80 | code, 0, 1, 0, records.length, 0, 0, 0, 0]), question, ...records]);
+  };
+  const typeOf = (query: Buffer): number => query.readUInt16BE(query.indexOf(0, 12) + 1);
+
+  test('that never answer hold up no other name, and are not waited for long', async () => {
+    const silent = await nameServer(() => null);
+    const all = Promise.allSettled(Array.from({ length: 40 }, (_, n) => resolvedByNameServers(`n${n}.example`, { servers: [silent.address], timeoutMs: 250 })));
+    // The system's resolver has two threads, and these are not in them.
+    expect(await resolvedBySystem('localhost')).not.toEqual([]);
+    let over = false;
+    void all.then(() => { over = true; });
+    await new Promise((done) => { setTimeout(done, 50); });
+    expect([over, silent.asked() >= 80]).toEqual([false, true]);
+    expect(new Set((await all).map(({ status }) => status))).toEqual(new Set(['rejected']));
+    silent.close();
+  });
+
+  test('give the addresses of both families, none, or the reason', async () => {
+    const a = Buffer.from([0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 7]);
+    const known = await nameServer((query) => replied(query, 0, typeOf(query) === 1 ? [a] : []));
+    expect(await resolvedByNameServers('x.example', { servers: [known.address] })).toEqual([{ address: '127.0.0.7', family: 4 }]);
+    const empty = await nameServer((query) => replied(query, 0));
+    expect(await resolvedByNameServers('x.example', { servers: [empty.address] })).toEqual([]);
+    const unknown = await nameServer((query) => replied(query, 3));
+    expect((await failure(resolvedByNameServers('x.example', { servers: [unknown.address] }))).message).toMatch(/^the name x\.example was not found \(ENOTFOUND\)/);
+    expect(await resolvedByNameServers('a.localhost.')).toEqual([{ address: '127.0.0.1', family: 4 }]);
+    for (const each of [known, empty, unknown]) each.close();
   });
 });
 
@@ -166,6 +212,13 @@ describe('a request', () => {
     setTimeout(() => second.abort(new Error('enough')), 20);
     expect((await failure(response.text())).message).toBe('enough');
     expect([getEventListeners(abort.signal, 'abort'), getEventListeners(second.signal, 'abort')]).toEqual([[], []]);
+  });
+
+  test.each([['101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x', /without an answer/], ['101 Switching Protocols', /101 is no status/], ['999 Odd', /999 is no status/], ['000 None', /0 is no status/]])('that is answered %j is an error at once', async (head, said) => {
+    const canary = await serve((request) => { request.socket.write(`HTTP/1.1 ${head}\r\n\r\n`); });
+    const abort = new AbortController();
+    expect((await failure(to(canary)(at(canary), { signal: abort.signal }))).message).toMatch(said);
+    expect(getEventListeners(abort.signal, 'abort')).toEqual([]);
   });
 
   test('whose answer is shorter than it said is an error, not a short answer', async () => {

@@ -10,17 +10,18 @@
  *
  * Nothing outlives a request: when promise and body have ended, no listener is left on the signal.
  */
-import { lookup as systemLookup, type LookupAddress } from 'node:dns';
+import type { LookupAddress } from 'node:dns';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { insideOf } from './addresses.ts';
+import { resolvedByNameServers, resolvedBySystem } from './resolve.ts';
 import { bodyOf, headersOf } from './response-body.ts';
 
 export interface EgressOptions {
   /** Origins that may lie inside. */
   readonly allow: readonly string[];
-  /** All addresses of a name; default: the system's resolver. */
+  /** All addresses of a name; default: what name servers say, of an origin of `allow` what the system's resolver says. */
   readonly resolve?: (hostname: string) => Promise<readonly LookupAddress[]>;
 }
 
@@ -40,10 +41,10 @@ export class NotSent extends TypeError {
  */
 export function createEgress(options: EgressOptions): typeof fetch {
   const allowed = new Set(options.allow.map((origin) => new URL(origin).origin));
-  const resolve = options.resolve ?? resolvedBySystem;
   const go = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
     const url = checkedUrl(input);
     const free = allowed.has(url.origin);
+    const resolve = options.resolve ?? (free ? resolvedBySystem : (hostname: string) => resolvedByNameServers(hostname));
     init.signal?.throwIfAborted();
     const literal = url.hostname.replace(/^\[(.*)\]$/, '$1');
     // Node asks no resolver about a literal address. The URL parser has read decimal, octal and hexadecimal forms as what they are.
@@ -98,18 +99,12 @@ function checkedLookup(url: URL, free: boolean, resolve: NonNullable<EgressOptio
   };
 }
 
-function resolvedBySystem(hostname: string): Promise<readonly LookupAddress[]> {
-  return new Promise((resolve, reject) => {
-    systemLookup(hostname, { all: true }, (error, addresses) => error === null ? resolve(addresses) : reject(error));
-  });
-}
-
 /** Statuses whose responses have no body. */
 const bodiless = new Set([204, 205, 304]);
 
 function exchange(request: ClientRequest, body: string | Uint8Array | undefined, signal: AbortSignal | undefined): Promise<Response> {
   return new Promise<Response>((resolve, reject) => {
-    let connected = false;
+    let [connected, answered] = [false, false];
     request.on('socket', (socket) => socket.once(request.protocol === 'https:' ? 'secureConnect' : 'connect', () => { connected = true; }));
     let onAbort = (reason: unknown): void => reject(asError(reason));
     const aborted = (): void => {
@@ -122,11 +117,19 @@ function exchange(request: ClientRequest, body: string | Uint8Array | undefined,
       over();
       reject(error instanceof NotSent ? error : connected ? new TypeError(`the connection broke: ${textOf(error)}`, { cause: error }) : new NotSent(`no connection: ${textOf(error)}`, { cause: error }));
     });
+    // An answer that wants another protocol ends so, and with nothing else.
+    request.on('close', () => {
+      if (answered) return;
+      over();
+      reject(new TypeError('the connection was closed without an answer'));
+    });
     request.on('response', (message: IncomingMessage) => {
+      answered = true;
       try {
         const read = bodyOf(message, over);
         onAbort = read.fail;
         const status = message.statusCode ?? 0;
+        if (status < 200 || status > 599) throw new RangeError(`${status} is no status`);
         if (bodiless.has(status)) message.resume();
         resolve(new Response(bodiless.has(status) ? null : read.stream, { status, statusText: message.statusMessage ?? '', headers: headersOf(message) }));
       } catch (error) {

@@ -6,7 +6,7 @@
  * F2  The store's clock decides what is due and what was missed; this process' clock nothing.
  * F3  Of several times that have passed the latest is made up for, if it is no older than the schedule allows; the others are left out and counted.
  * F4  A time that cannot make a run is left behind with the reason, and the schedule goes on. What may be otherwise in a moment (no answer from the store, an agent
- *     that another worker has, an archive that is full) is left where it is, and looked at again when the store hands it out again.
+ *     that another worker has, an archive that is full) is left where it is, and looked at again when the store hands it out again: in the first case at once.
  */
 import { createHash } from 'node:crypto';
 import { idIn, isEnded, limitsOfRun, shardOf, type AgentSpec } from '@treadle/core';
@@ -16,11 +16,13 @@ import type { CronRule, CronTimes } from './ports/cron-times.ts';
 import type { Schedule, ScheduleAdvance, ScheduleError, ScheduleUpkeep } from './ports/schedule-store.ts';
 
 export interface FireDeps extends CreateDeps {
-  readonly schedules: Pick<ScheduleUpkeep, 'due' | 'schedule' | 'advance'>;
+  readonly schedules: Pick<ScheduleUpkeep, 'due' | 'schedule' | 'advance' | 'leave'>;
   readonly archive: Pick<Archive, 'events'>;
   readonly cron: CronTimes;
   /** An agent of this worker, with another chain where one is named; or what of the two is not known here. */
   readonly agent: (name: string, chain: string | null) => { readonly spec: AgentSpec; readonly version: string } | 'agent' | 'chain';
+  /** How long an ended run stays in the store: after that it may be in the archive alone. */
+  readonly retention_ms: number;
   /** In words why no new run is taken now; null where one is. */
   readonly full?: () => string | null;
   readonly observe?: (fired: Fired) => void;
@@ -102,7 +104,11 @@ async function makeRun(deps: FireDeps, schedule: Schedule, { due_ms, now_ms }: M
   const offered = deps.agent(run.agent, run.chain);
   if (typeof offered === 'string') {
     // Since the schedule stands here, and well within its window: a later time, or the end of the window, must not hide the reason.
-    if (now_ms - (schedule.next_ms ?? due_ms) < Math.min(elsewhereMs, catch_up_s * 500)) return null;
+    if (now_ms - (schedule.next_ms ?? due_ms) < Math.min(elsewhereMs, catch_up_s * 500)) {
+      // At once: were it put off as what failed is, this worker, whose rounds have the same length, would be the first to see it again, each time.
+      if (schedule.next_ms !== null) await deps.schedules.leave(schedule.id, schedule.next_ms);
+      return null;
+    }
     return offered === 'agent' ? failed('agent_not_found', `No agent is named "${run.agent}" any more.`) : failed('invalid_request', `No chain is named "${run.chain}" any more.`);
   }
   const limits = limitsOfRun(offered.spec.limits, run.limits);
@@ -111,7 +117,12 @@ async function makeRun(deps: FireDeps, schedule: Schedule, { due_ms, now_ms }: M
 
   const run_id = scheduledRunId(schedule.id, due_ms);
   const outcome = { type: 'fired', due_ms, run_id } as const;
-  if (now_ms - due_ms > lateMs && await isArchived(deps, run_id)) return { outcome, created: false };
+  if (now_ms - due_ms >= lateMs) {
+    const archived = await isArchived(deps, run_id);
+    if (archived === true) return { outcome, created: false };
+    // It may have been made, have ended and left the store, and nobody can be asked.
+    if (archived === null && now_ms - due_ms >= deps.retention_ms) return null;
+  }
   const reply = await create(deps, { schedule, run_id, spec: offered.spec, agent_version: offered.version, limits: limits.limits, now_ms });
   switch (reply.type) {
     case 'created': case 'exists':
@@ -150,9 +161,9 @@ async function interrupt({ store, clock }: FireDeps, session_id: string, run_id:
   await store.command({ run_id: current, command_id: `interrupt-${run_id}`, command: { type: 'cancel' }, not_after_ms: Math.round(clock.nowMs()) + createMs });
 }
 
-/** An archive that is away holds nothing up. */
-async function isArchived({ archive }: FireDeps, run_id: string): Promise<boolean> {
-  return (await archive.events(run_id, 0, 1).catch(() => [])).length > 0;
+/** Null where the archive does not answer. */
+async function isArchived({ archive }: FireDeps, run_id: string): Promise<boolean | null> {
+  return archive.events(run_id, 0, 1).then((events) => events.length > 0, () => null);
 }
 
 function showsImages({ definition: { run: { input } } }: Schedule): boolean {

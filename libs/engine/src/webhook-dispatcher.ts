@@ -2,13 +2,14 @@
  * Sends what the outbox holds: a duty of a worker apart from its turns.
  *
  * Owns: the attempts under way in this process. States: open → closing → closed.
- * 1  So many at once, and fewer of one lane: a receiver that does not answer holds back its own deliveries alone.
+ * 1  So many at once, fewer of one tenant, and fewer still of one lane: a receiver that does not answer holds back its own deliveries alone, and many of them
+ *    those of their tenant.
  * 2  An attempt ends within `timeout_ms`, before its delivery is handed out again. One whose outcome nobody could write down is made again.
  * 3  What this process cannot sign has failed here, and may be sent by another one; it is never sent unsigned.
  * 4  Whoever has a word to say about when a run may be told of (`mayTell`) is asked before each attempt.
  */
 import { webhookId, webhookOutcome, type WebhookAnswer } from '@treadle/core';
-import type { DeliveryUpkeep, Settlement, TakenDelivery } from './ports/webhook-outbox.ts';
+import type { DeliveryUpkeep, Settlement, TakeDeliveries, TakenDelivery } from './ports/webhook-outbox.ts';
 import type { WebhookSender } from './ports/webhook-sender.ts';
 
 export interface DispatchDeps {
@@ -28,6 +29,7 @@ export interface DispatchOptions {
   readonly shards: readonly number[];
   /** At once, in this process. */
   readonly concurrency: number;
+  readonly per_tenant: number;
   readonly per_lane: number;
   readonly timeout_ms: number;
   readonly first_wait_ms: number;
@@ -39,7 +41,7 @@ const notYetMs = 1000;
 export class WebhookDispatcher {
   readonly #deps: DispatchDeps;
   readonly #options: DispatchOptions;
-  readonly #underWay = new Map<Promise<void>, string>();
+  readonly #underWay = new Map<Promise<void>, TakenDelivery>();
   /** One for each attempt under way: a signal that outlives them all would gather what each has hung on it. */
   readonly #signals = new Set<AbortController>();
   #closing = false;
@@ -73,13 +75,13 @@ export class WebhookDispatcher {
   }
 
   async #takeAll(): Promise<void> {
-    const { shards, concurrency, per_lane, timeout_ms } = this.#options;
+    const { shards, concurrency, per_tenant, per_lane, timeout_ms } = this.#options;
     const first = this.#first;
     this.#first = (first + 1) % Math.max(1, shards.length);
     for (const shard of [...shards.slice(first), ...shards.slice(0, first)]) {
       const limit = concurrency - this.#underWay.size;
       if (limit <= 0 || this.#closing) return;
-      const taken = await this.#deps.outbox.takeDeliveries(shard, { limit, per_lane, busy: this.#busy(), lease_ms: leaseMs(timeout_ms) });
+      const taken = await this.#deps.outbox.takeDeliveries(shard, { limit, per_tenant, per_lane, busy: this.#busy(), lease_ms: leaseMs(timeout_ms) });
       for (const delivery of taken) this.#begin(delivery);
     }
   }
@@ -90,13 +92,16 @@ export class WebhookDispatcher {
       // There is room again, and mostly more to do; what fails here fails at the next tick, and is reported there.
       this.round().catch(() => undefined);
     });
-    this.#underWay.set(attempt, delivery.lane);
+    this.#underWay.set(attempt, delivery);
   }
 
-  #busy(): Record<string, number> {
-    const busy: Record<string, number> = {};
-    for (const lane of this.#underWay.values()) busy[lane] = (busy[lane] ?? 0) + 1;
-    return busy;
+  #busy(): TakeDeliveries['busy'] {
+    const busy = new Map<string, Map<string, number>>();
+    for (const { tenant, lane } of this.#underWay.values()) {
+      const lanes = busy.get(tenant) ?? new Map<string, number>();
+      busy.set(tenant, lanes.set(lane, (lanes.get(lane) ?? 0) + 1));
+    }
+    return Object.fromEntries([...busy].map(([tenant, lanes]) => [tenant, Object.fromEntries(lanes)]));
   }
 
   async #attempt(delivery: TakenDelivery): Promise<void> {

@@ -10,7 +10,7 @@
  *            feed (stream, dense ids n-0) · feed_n (its counter) · expiring (zset: "run tenant" by time) · index of a tenant (zset)
  *            usage of a day and a tenant (hash: ["agent","model"] → sums)
  *            schedule:<id> (hash) · scheduled (zset: schedules by when to look) · schedules of a tenant (zset) · schedules_to_archive (zset)
- *            webhooks (scripts/includes/webhooks.lua): lanes · lane:<lane> · of:<run id> · list:<tenant> · ended:<tenant> · expiring
+ *            webhooks (scripts/includes/webhooks.lua): tenants · lanes:<tenant> · lane:<tenant> <lane> · of:<run id> · list:<tenant> · ended:<tenant> · expiring
  * Elsewhere  reservations of idempotency keys, each in a slot of its own
  */
 import { createHash } from 'node:crypto';
@@ -53,9 +53,9 @@ export interface Keys {
   reservation(tenant: string, key: string): string;
 }
 
-/** `*` stands for a lane, a run id, a tenant, a tenant. */
+/** `*` stands for a tenant; in `lane` for a tenant and a lane, in `delivery` for a run id. */
 export interface WebhookKeys {
-  readonly lanes: string; readonly expiring: string; readonly tally: string; readonly lane: string; readonly delivery: string; readonly list: string; readonly ended: string;
+  readonly tenants: string; readonly lanes: string; readonly expiring: string; readonly tally: string; readonly lane: string; readonly delivery: string; readonly list: string; readonly ended: string;
 }
 
 /** Throws `RangeError` for a prefix with other characters than letters, digits, `_ . : -`. */
@@ -93,7 +93,7 @@ export function createKeys(prefix: string): Keys {
     schedules: (shard, tenant) => `${base(shard)}schedules:${tenant}`,
     schedulesToArchive: (shard) => `${base(shard)}schedules_to_archive`,
     webhooks: (shard) => ({
-      lanes: `${base(shard)}webhooks:lanes`, expiring: `${base(shard)}webhooks:expiring`, tally: `${base(shard)}tally`, lane: `${base(shard)}webhooks:lane:*`,
+      tenants: `${base(shard)}webhooks:tenants`, lanes: `${base(shard)}webhooks:lanes:*`, expiring: `${base(shard)}webhooks:expiring`, tally: `${base(shard)}tally`, lane: `${base(shard)}webhooks:lane:*`,
       delivery: `${base(shard)}webhooks:of:*`, list: `${base(shard)}webhooks:list:*`, ended: `${base(shard)}webhooks:ended:*`,
     }),
     reservation: (tenant, key) => `{${prefix}:idem:${createHash('sha256').update(JSON.stringify([tenant, key])).digest('hex')}}`,

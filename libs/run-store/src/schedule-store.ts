@@ -86,6 +86,10 @@ function upkeep({ run, keys, keepRemovedMs }: Parts): Omit<ScheduleStore, 'creat
       return reply[0];
     },
 
+    leave: async (id, from_ms) => {
+      await run('leave_schedule', { keys: [keys.schedule(id), keys.scheduled(shardOf(id))], args: [id, String(from_ms)] });
+    },
+
     async dueForArchive(shard, { limit, retry_ms }) {
       const reply = await ask(run, 'take_due', { keys: [keys.schedulesToArchive(shard)], args: [limit, retry_ms] });
       return reply.slice(2) as string[];

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export const scriptNames = [
-  'active_runs', 'advance_schedule', 'append_many', 'archive_backlog', 'archive_duty', 'archive_duty_done', 'archived', 'change_schedule', 'claim', 'command', 'commit', 'count_schedules', 'create', 'create_schedule', 'create_session', 'due_for_archive', 'events', 'finished', 'hand_back', 'ledger', 'list', 'list_schedules', 'list_sessions', 'moves',
+  'active_runs', 'advance_schedule', 'append_many', 'archive_backlog', 'archive_duty', 'archive_duty_done', 'archived', 'change_schedule', 'claim', 'command', 'commit', 'count_schedules', 'create', 'create_schedule', 'create_session', 'due_for_archive', 'events', 'finished', 'hand_back', 'leave_schedule', 'ledger', 'list', 'list_schedules', 'list_sessions', 'moves',
   'pump', 'read', 'recount', 'remove', 'remove_schedule', 'removed', 'reserve_key', 'restore', 'restore_session', 'schedule', 'schedule_archived', 'seal', 'session', 'take_due', 'usage', 'watch', 'webhook_again', 'webhook_restore', 'webhook_settle', 'webhooks_list', 'webhooks_take', 'write_back',
 ] as const;
 

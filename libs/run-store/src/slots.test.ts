@@ -63,7 +63,7 @@ test('all keys that one script names or touches lie in one slot', async () => {
   await store.finished(run_id, { tenant: 'acme', agent: 'a', day, models: { m: noUsage } }, told);
   expect(await store.restoreDelivery(run_id, told)).toBe('exists');
   for (const type of ['delivered', 'dead'] as const) {
-    const [taken] = await store.takeDeliveries(1, { limit: 1, per_lane: 1, busy: {}, lease_ms: 1000 });
+    const [taken] = await store.takeDeliveries(1, { limit: 1, per_tenant: 1, per_lane: 1, busy: {}, lease_ms: 1000 });
     await store.settleDelivery(taken!, type === 'dead' ? { type, status: 410, error: 'gone' } : { type, status: 200 });
     expect(await store.redeliver({ run_id, tenant: 'acme', request_id: type, not_after_ms: Date.now() + 60_000 })).toBe('due');
   }

@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 
 const told = { tenant: 'acme', target: { url: 'https://a.example' }, lane: 'https://a.example', body: '{}' };
-const all = { limit: 100, per_lane: 100, busy: {}, lease_ms: 60_000 };
+const all = { limit: 100, per_tenant: 100, per_lane: 100, busy: {}, lease_ms: 60_000 };
 
 function world() {
   const prefix = `w${++count}`;
@@ -60,8 +60,8 @@ test('what has ended is dropped when its time is over, whole; what is pending is
   await redis.zadd(keys.expiring, 1, `${first} acme`, 1, `${second} acme`);
   expect(await store.takeDeliveries(0, all)).toEqual([]);
   expect((await list()).deliveries.map(({ run_id }) => run_id)).toEqual([pending]);
-  const left = (await redis.keys('*webhooks*')).filter((key) => key.startsWith(keys.lanes.slice(0, keys.lanes.indexOf('}'))));
-  expect(left.map((key) => key.slice(key.indexOf('webhooks'))).sort()).toEqual(['webhooks:lane:https://a.example', 'webhooks:lanes', 'webhooks:list:acme', `webhooks:of:${pending}`]);
+  const left = (await redis.keys('*webhooks*')).filter((key) => key.startsWith(keys.tenants.slice(0, keys.tenants.indexOf('}'))));
+  expect(left.map((key) => key.slice(key.indexOf('webhooks'))).sort()).toEqual(['webhooks:lane:acme https://a.example', 'webhooks:lanes:acme', 'webhooks:list:acme', `webhooks:of:${pending}`, 'webhooks:tenants']);
 });
 
 test('of a tenant’s ended ones the oldest go where there are too many', async () => {

@@ -1,6 +1,6 @@
 /**
- * What is to be told of ended runs, in Redis: a hash for each delivery, a list by time for each lane, and the lanes by when to look at them, all in
- * the run's own slot. A delivery is due by Redis' clock, hidden for its lease in the script that hands it out, and settled by the number of that taking.
+ * What is to be told of ended runs, in Redis: a hash for each delivery, a list by time for each lane of a tenant, his lanes and the tenants by when to look
+ * at them, all in the run's own slot. A delivery is due by Redis' clock, hidden for its lease in the script that hands it out, and settled by the number of that taking.
  */
 import { shardOf, type WebhookTarget } from '@treadle/core';
 import type { DeliveryDirectory, DeliveryState, DeliveryUpkeep, ListDeliveries, NewDelivery, StoredDelivery, TakenDelivery } from '@treadle/engine';
@@ -19,6 +19,8 @@ const drops = 20;
 const scanLimit = 1000;
 /** Fields of a row in a page (webhooks_list.lua). */
 const rowLength = 9;
+/** Of a delivery that was handed out (webhooks_take.lua). */
+const takenLength = 7;
 
 /** For the script `finished`: two arguments. */
 export function writtenDelivery({ keys }: StoreParts, run_id: string, delivery: NewDelivery | null): [string, string] {
@@ -32,7 +34,7 @@ export function createWebhookOutbox(parts: StoreParts): DeliveryDirectory & Deli
 
   async function asked(script: 'webhook_settle' | 'webhook_again', run_id: string, body: object): Promise<string> {
     const webhooks = keys.webhooks(shardOf(run_id));
-    return asReply(await run(script, { keys: [webhooks.lanes], args: [JSON.stringify({ keys: webhooks, run_id, ...body })] }))[0];
+    return asReply(await run(script, { keys: [webhooks.tenants], args: [JSON.stringify({ keys: webhooks, run_id, ...body })] }))[0];
   }
 
   async function page(shard: number, tenant: string, query: object): Promise<{ scanned_to: string | null; rows: StoredDelivery[] }> {
@@ -46,8 +48,8 @@ export function createWebhookOutbox(parts: StoreParts): DeliveryDirectory & Deli
   return {
     takeDeliveries: async (shard, take) => {
       const webhooks = keys.webhooks(shard);
-      const [, ...flat] = asReply(await run('webhooks_take', { keys: [webhooks.lanes], args: [JSON.stringify({ keys: webhooks, drops, ...take })] }));
-      return Array.from({ length: flat.length / 6 }, (_, index) => takenOf(flat.slice(index * 6, (index + 1) * 6)));
+      const [, ...flat] = asReply(await run('webhooks_take', { keys: [webhooks.tenants], args: [JSON.stringify({ keys: webhooks, drops, ...take })] }));
+      return Array.from({ length: flat.length / takenLength }, (_, index) => takenOf(flat.slice(index * takenLength, (index + 1) * takenLength)));
     },
     settleDelivery: async ({ run_id, taken }, how) => {
       const reply = await asked('webhook_settle', run_id, {
@@ -63,9 +65,9 @@ export function createWebhookOutbox(parts: StoreParts): DeliveryDirectory & Deli
       return reply;
     },
     restoreDelivery: async (run_id, delivery) => {
-      const { lanes } = keys.webhooks(shardOf(run_id));
+      const { tenants } = keys.webhooks(shardOf(run_id));
       const [header, body] = writtenDelivery(parts, run_id, delivery);
-      const reply = asReply(await run('webhook_restore', { keys: [lanes], args: [header, body] }));
+      const reply = asReply(await run('webhook_restore', { keys: [tenants], args: [header, body] }));
       if (reply[0] !== 'restored' && reply[0] !== 'exists') throw unknownReply('webhook_restore', reply);
       return reply[0];
     },
@@ -79,8 +81,8 @@ export function createWebhookOutbox(parts: StoreParts): DeliveryDirectory & Deli
   };
 }
 
-function takenOf([run_id, taken, tries, target, lane, body]: readonly unknown[]): TakenDelivery {
-  return { run_id: run_id as string, taken: Number(taken), tries: Number(tries), target: JSON.parse(target as string) as WebhookTarget, lane: lane as string, body: body as string };
+function takenOf([run_id, taken, tries, tenant, target, lane, body]: readonly unknown[]): TakenDelivery {
+  return { run_id: run_id as string, taken: Number(taken), tries: Number(tries), tenant: tenant as string, target: JSON.parse(target as string) as WebhookTarget, lane: lane as string, body: body as string };
 }
 
 function rowOf([run_id, target, state, attempts, last_at, last_status, last_error, due, created]: readonly string[]): StoredDelivery {

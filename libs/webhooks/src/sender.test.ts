@@ -108,3 +108,15 @@ test.each([
 ])('%s is told as %s', async (error, why) => {
   expect(await sender({}, () => Promise.reject(error)).send({ url: 'https://a.example/' })).toEqual({ type: 'failed', why });
 });
+
+test('where an endpoint lies, and what a name stands for, is not told', async () => {
+  const cause = Object.assign(new Error('connect ECONNREFUSED 10.1.2.3:8080'), { code: 'ECONNREFUSED' });
+  const both = Object.assign(new AggregateError([cause, Object.assign(new Error('connect ENETUNREACH fd00::7:8080'), { code: 'ENETUNREACH' })]), { code: 'ECONNREFUSED' });
+  const parse = Object.assign(new Error('Parse Error: Header overflow'), { code: 'HPE_HEADER_OVERFLOW' });
+  const endpoints = { inner: { url: 'http://hooks.corp.example:8080/x', secret: secretOf('e'), headers: {} } };
+  for (const [error, why] of [
+    [new TypeError('no connection: connect ECONNREFUSED 10.1.2.3:8080', { cause }), 'no connection: ECONNREFUSED'], [new TypeError('no connection: many', { cause: both }), 'no connection: ECONNREFUSED, ENETUNREACH'],
+    [new TypeError('the connection broke: Parse Error: Header overflow', { cause: parse }), 'the connection broke: Parse Error: Header overflow'],
+    [new TypeError('hooks.corp.example is not a public address (private), and egress.allow does not list http://hooks.corp.example:8080'), 'the endpoint is not a public address (private), and egress.allow does not list its origin'],
+  ] as const) expect(await sender({ endpoints }, () => Promise.reject(error)).send({ endpoint: 'inner' })).toEqual({ type: 'failed', why });
+});

@@ -3,7 +3,8 @@
  *
  * 1  What has no secret is not sent.
  * 2  The status decides. Of the answer's body a little is read, so that the receiver sees its end, and nothing of it is kept.
- * 3  What went wrong is told without paths and queries, which may hold tokens, and without what is sent.
+ * 3  What went wrong is told without paths and queries, which may hold tokens, without what is sent, and without what a name stands for or where an endpoint of
+ *    the configuration lies: tenants read it.
  */
 import type { WebhookAnswer, WebhookTarget } from '@treadle/core';
 import type { WebhookSender, WebhookSending } from '@treadle/engine';
@@ -54,7 +55,7 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
         await readSome(response);
         return { type: 'answered', status: response.status, retry_after_ms: retryAfterMs(response.headers.get('retry-after'), options.nowMs()) };
       } catch (error) {
-        return { type: 'failed', why: whyOf(error) };
+        return { type: 'failed', why: whyOf(error, 'endpoint' in target ? URL.parse(receiver.url) : null) };
       }
     },
   };
@@ -104,8 +105,16 @@ function retryAfterMs(header: string | null, now_ms: number): number | null {
   return Number.isNaN(ms) ? null : Math.max(0, ms);
 }
 
-function whyOf(error: unknown): string {
-  const { name, message } = error instanceof Error ? error : new Error(String(error));
-  const why = name === 'TimeoutError' ? 'no answer in time' : name === 'AbortError' ? 'broken off' : message;
-  return why.slice(0, longestWhy);
+/** `hidden`: an address that is not to be told. */
+function whyOf(error: unknown, hidden: URL | null): string {
+  const { name, message, cause } = error instanceof Error ? error : new Error(String(error));
+  const why = name === 'TimeoutError' ? 'no answer in time' : name === 'AbortError' ? 'broken off' : coded(message, cause);
+  return (hidden === null ? why : why.replaceAll(hidden.origin, 'its origin').replaceAll(hidden.hostname, 'the endpoint')).slice(0, longestWhy);
+}
+
+/** The system's own words name addresses: what happened, and its code. */
+function coded(message: string, cause: unknown): string {
+  const { code, errors = [] } = (cause ?? {}) as { readonly code?: unknown; readonly errors?: readonly { readonly code?: unknown }[] };
+  const codes = new Set((errors.length > 0 ? errors.map((each) => each.code) : [code]).filter((each) => typeof each === 'string' && !each.startsWith('HPE_')));
+  return codes.size === 0 ? message : `${message.split(':', 1)[0] ?? ''}: ${[...codes].join(', ')}`;
 }

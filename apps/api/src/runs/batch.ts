@@ -12,7 +12,7 @@ import { canonicalJson } from '@treadle/core';
 import type { RunView } from '@treadle/engine';
 import { z } from 'zod';
 import type { ApiContext } from '../dependencies.ts';
-import { outcomeUnknown, Problem, unavailable } from '../problem.ts';
+import { invalidRequest, outcomeUnknown, Problem, unavailable } from '../problem.ts';
 import { problemOf } from '../server/answer-errors.ts';
 import { ArchiveUnavailable, StoreUnavailable } from '../store/unavailable.ts';
 import { acceptRun, newRun, refuseWhereFull, type AcceptedRun } from './create.ts';
@@ -37,6 +37,12 @@ export interface AskedBatch {
 
 /** `isNew` false: every run had been created by an earlier request with this key. */
 export interface AcceptedBatch { readonly views: readonly RunView[]; readonly isNew: boolean }
+
+/** Told before each of them is looked at: a body has room for millions. */
+export function checkNumber(body: unknown): void {
+  const runs = (body as { runs?: unknown } | null | undefined)?.runs;
+  if (Array.isArray(runs) && runs.length > mostRuns) throw invalidRequest([{ path: 'runs', problem: `expected at most ${mostRuns}` }]);
+}
 
 /** The paths of what a later release will take. */
 export function laterInBatch(body: unknown): string[] {

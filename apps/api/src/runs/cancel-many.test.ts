@@ -37,7 +37,7 @@ test('cancels the live runs that the filter names, and no others', async () => {
 
 describe('a request that does not say what it means', () => {
   test.each<[unknown, string]>([
-    [undefined, ''], [{}, ''], [{ metadata: {} }, ''], [{ cursor: 'x' }, ''], [{ all: false }, 'all'], [{ all: true, tag: 'x' }, 'all'], [{ status: 'completed' }, 'status'], [{ colour: 'red' }, 'colour'], [{ tag: 'x', cursor: 'x' }, 'cursor'],
+    [undefined, ''], [{}, ''], [{ metadata: {} }, ''], [{ cursor: 'x' }, ''], [{ all: false }, 'all'], [{ all: true, tag: 'x' }, 'all'], [{ status: 'completed' }, 'status'], [{ colour: 'red' }, 'colour'], [{ tag: 'x', cursor: 'x' }, 'cursor'], [{ metadata: Object.fromEntries(Array.from({ length: 51 }, (_, n) => [`k${n}`, n])) }, 'metadata'],
   ])('%j is refused, and nothing is cancelled', async (body, path) => {
     const id = await createdRun(api);
     const answer = await post(body);

@@ -15,6 +15,8 @@ import { listQuery, listRuns, textOf, type ListQuery } from './list.ts';
 const mostRuns = 1000;
 const pageRuns = 200;
 const longestMs = 15_000;
+/** Fields of metadata in one filter. */
+const mostMetadata = 50;
 
 const { agent, model, tag, session_id, created_after, created_before, cursor } = listQuery.shape;
 const live = runStatuses.filter((status) => !isEnded(status));
@@ -22,7 +24,7 @@ const live = runStatuses.filter((status) => !isEnded(status));
 export const cancelManySchema = z.strictObject({
   all: z.literal(true).optional().describe('Every live run; instead of a filter.'),
   status: z.enum(live, { error: `expected one of ${live.join(', ')}` }).optional(), agent, model, tag, session_id,
-  metadata: z.record(z.string().min(1).max(256), z.union([z.string(), z.number(), z.boolean(), z.null()])).optional().describe('Each of these, as it is in the run.'), created_after, created_before, cursor,
+  metadata: z.record(z.string().min(1).max(256), z.union([z.string(), z.number(), z.boolean(), z.null()])).refine((metadata) => Object.keys(metadata).length <= mostMetadata, `expected at most ${mostMetadata}`).optional().describe('Each of these, as it is in the run.'), created_after, created_before, cursor,
 }).superRefine(({ all, cursor: _, ...filters }, context) => {
   const named = Object.values(filters).filter((value) => value !== undefined && (typeof value !== 'object' || Object.keys(value).length > 0)).length;
   if (all === undefined && named === 0) context.addIssue({ code: 'custom', path: [], message: 'expected a filter, or "all": true to cancel every live run' });

@@ -5,7 +5,7 @@ import { tenantOf } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
 import { fieldsNotSupported } from '../problem.ts';
 import { json, pageOf, problems, queryInt, type ApiInstance } from '../server/api-types.ts';
-import { acceptBatch, batchSchema, laterInBatch, maxBatchBytes } from './batch.ts';
+import { acceptBatch, batchSchema, checkNumber, laterInBatch, maxBatchBytes } from './batch.ts';
 import { cancelledSchema, cancelMany, cancelManySchema } from './cancel-many.ts';
 import { acceptRun } from './create.ts';
 import { createHeaders, createRunSchema, laterFieldsOf } from './create-schema.ts';
@@ -58,6 +58,7 @@ function batchRoutes(app: ApiInstance, context: ApiContext): void {
       response: { 200: json('The runs of the first request with this Idempotency-Key', batchedSchema), 202: json('Accepted: the runs, in their order', batchedSchema), ...problems(400, 404, 409, 410, 413, 415, 422) },
     },
     preValidation: async (request) => {
+      checkNumber(request.body);
       const later = laterInBatch(request.body);
       if (later.length > 0) throw fieldsNotSupported(later);
     },

@@ -40,7 +40,7 @@ export async function acceptSchedule(context: ApiContext, asked: AskedSchedule):
   switch (reply) {
     case 'too_many': throw new Problem({ status: 429, code: 'quota_exceeded', detail: `There are ${mostSchedules} schedules; remove one that is not needed any more.` });
     case 'too_late': throw tooLate();
-    case 'removed': throw notFound();
+    case 'removed': throw new Problem({ status: 404, code: 'not_found', detail: 'The schedule that was made with this Idempotency-Key has been deleted. For a new one take a new key.' });
     case 'created': case 'exists': {
       const schedule = await schedules.schedule(id).catch((error: unknown) => { throw unclear(error, 'created'); });
       if (schedule?.tenant !== tenant) throw notFound();

@@ -10,7 +10,7 @@ afterEach(async () => { await api.close(); });
 
 const get = async (query = '', token: string | null = keysOf.alpha) => api.app.inject({ url: `/v1/webhooks/deliveries${query}`, ...asked(token) });
 const post = async (id: string, token: string | null = keysOf.alpha) => api.app.inject({ method: 'POST', url: `/v1/webhooks/deliveries/${id}/redeliver`, ...asked(token) });
-const all = { limit: 10, per_lane: 10, busy: {}, lease_ms: 1000 };
+const all = { limit: 10, per_tenant: 10, per_lane: 10, busy: {}, lease_ms: 1000 };
 const idOf = (run_id: string) => run_id.replace('run_', 'msg_');
 
 /** A run that has ended, and whose end is to be told. */

@@ -4,6 +4,7 @@
  * C1  `create` is idempotent by id, `change` by change id, `remove` by itself; none does anything after `not_after` (store's clock).
  * C2  A due time is left behind once: `advance` moves a schedule on only from the time that the caller has acted on. Else `moved`, and nothing has changed.
  * C3  What is due is decided by the store's clock. Whatever is handed out is put off, so that a failure is tried again, and not at once.
+ *     `leave` makes it due again at once.
  * C4  A change of what a schedule is (not of where it stands) raises its version, and is due for the archive until `archived` names that version.
  * C5  A schedule that was removed is known as removed until long after the archive has it, and is created and restored no more.
  *
@@ -107,6 +108,8 @@ export interface ScheduleUpkeep {
   due(shard: number, options: { readonly limit: number; readonly retry_ms: number }): Promise<{ readonly now_ms: number; readonly ids: readonly string[] }>;
   schedule(id: string): Promise<Schedule | null>;
   advance(advance: ScheduleAdvance): Promise<'advanced' | 'moved'>;
+  /** Due again at once, for whoever comes next; nothing where it no longer stands at that time. */
+  leave(id: string, from_ms: number): Promise<void>;
   dueForArchive(shard: number, options: { readonly limit: number; readonly retry_ms: number }): Promise<readonly string[]>;
   /** Null: nothing is known of it any more. */
   duty(id: string): Promise<ScheduleDuty | null>;

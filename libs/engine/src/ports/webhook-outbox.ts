@@ -8,7 +8,8 @@
  * W3  Only the newest attempt is settled; settled twice it is as settled once.
  * W4  A pending delivery is dropped by nothing but the deletion of its run. Ended ones are kept for a time (delivered a day, dead a week), and of
  *     a tenant and shard only so many, the oldest go first.
- * W5  Deliveries of one lane (an endpoint, or an origin) wait behind each other, not in front of other lanes.
+ * W5  Deliveries of one lane (an endpoint, or an origin, of one tenant) wait behind each other, not in front of other lanes; and a tenant's lanes, however
+ *     many there are, not in front of other tenants'.
  */
 import type { WebhookTarget } from '@treadle/core';
 
@@ -30,17 +31,20 @@ export interface TakenDelivery {
   readonly taken: number;
   /** Attempts since it was last asked for. */
   readonly tries: number;
+  readonly tenant: string;
   readonly target: WebhookTarget;
   readonly lane: string;
   readonly body: string;
 }
 
 export interface TakeDeliveries {
-  /** Of all lanes. */
+  /** Of all tenants. */
   readonly limit: number;
-  /** How many of one lane may be under way here, and how many are. */
+  /** How many of one tenant, and of one lane of his, may be under way here. */
+  readonly per_tenant: number;
   readonly per_lane: number;
-  readonly busy: Readonly<Record<string, number>>;
+  /** And how many are, by tenant and lane. */
+  readonly busy: Readonly<Record<string, Readonly<Record<string, number>>>>;
   /** Longer than one attempt can take. */
   readonly lease_ms: number;
 }

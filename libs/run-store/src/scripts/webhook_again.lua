@@ -1,5 +1,5 @@
 -- A delivery that has ended is due now, with its schedule from the beginning. The same request again changes nothing.
--- KEYS  lanes
+-- KEYS  tenants
 -- ARGV  1: JSON { keys, run_id, tenant, request_id, not_after_ms }
 -- Reply due | pending | missing | too_late
 -- include: ctl
@@ -17,5 +17,5 @@ if delivery.state == 'pending' then return { 'pending' } end
 forget_ended(webhooks, asked.run_id, delivery.tenant)
 redis.call('HSET', key, 'state', 'pending', 'tries', 0, 'due', whole(now), 'request', asked.request_id)
 redis.call('HINCRBY', webhooks.tally, 'webhooks', 1)
-due_at(webhooks, delivery.lane, asked.run_id, now)
+due_at(webhooks, delivery.tenant, delivery.lane, asked.run_id, now)
 return { 'due' }

@@ -1,5 +1,5 @@
 -- Puts back what was to be told of a run whose store was lost; one that is there is left alone.
--- KEYS  lanes
+-- KEYS  tenants
 -- ARGV  1: JSON { keys, run_id, tenant, target, lane }; 2: its body
 -- Reply restored | exists
 -- include: ctl

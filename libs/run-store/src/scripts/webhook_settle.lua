@@ -1,5 +1,5 @@
 -- How the newest attempt of a delivery went. Said again, nothing changes.
--- KEYS  lanes
+-- KEYS  tenants
 -- ARGV  1: JSON { keys, run_id, taken, type, delay_ms?, status?, error?, keep_ms?, most_ended }
 -- Reply settled | stale
 -- include: ctl
@@ -20,10 +20,10 @@ if said.type ~= 'later' then
 end
 if said.type == 'retry' or said.type == 'later' then
   set.put('due', whole(now + said.delay_ms))
-  due_at(webhooks, delivery.lane, said.run_id, now + said.delay_ms)
+  due_at(webhooks, delivery.tenant, delivery.lane, said.run_id, now + said.delay_ms)
 else
   set.put('state', said.type, 'due', '')
-  not_due(webhooks, delivery.lane, said.run_id)
+  not_due(webhooks, delivery.tenant, delivery.lane, said.run_id)
   redis.call('HINCRBY', webhooks.tally, 'webhooks', -1)
   redis.call('ZADD', webhooks.expiring, whole(now + said.keep_ms), said.run_id .. ' ' .. delivery.tenant)
   local ended = named_key(webhooks.ended, delivery.tenant)

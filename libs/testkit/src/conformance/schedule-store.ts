@@ -82,6 +82,16 @@ export function scheduleStoreConformance(name: string, factory: () => ScheduleSt
       expect(await due()).toEqual([id]);
     });
 
+    test('what is left to another is due again at once, and only where it still stands at that time', async () => {
+      const next_ms = await under.now() - 5;
+      const [id, paused] = [await create({ next_ms }), await create({ next_ms, paused: true })];
+      expect(await due()).toEqual([id]);
+      await store().leave(id, next_ms - 1);
+      expect(await due()).toEqual([]);
+      for (const each of [id, paused, newScheduleId()]) await store().leave(each, next_ms);
+      expect(await due()).toEqual([id]);
+    });
+
     test('is moved on once from a time, whoever asks and how often; paused or removed meanwhile, it stays so', async () => {
       const from_ms = await under.now() - 5;
       const [id, paused, gone] = [await create({ next_ms: from_ms }), await create({ next_ms: from_ms }), await create({ next_ms: from_ms })];

@@ -27,7 +27,7 @@ export interface Outbox {
 export function outboxOf({ step, deliveries, now }: OutboxParts): Outbox {
   const drop = (run_id: string): void => { delete deliveries()[run_id]; };
   const all = (): [string, Delivery][] => Object.entries(deliveries());
-  /** When something of a lane was last handed out: those that wait longer come first. */
+  /** When something of a tenant, or of a lane of his, was last handed out: those that wait longer come first. */
   const served = new Map<string, number>();
 
   function write(run_id: string, delivery: NewDelivery): void {
@@ -36,19 +36,29 @@ export function outboxOf({ step, deliveries, now }: OutboxParts): Outbox {
     };
   }
 
-  function take({ limit, per_lane, busy, lease_ms }: Parameters<DeliveryUpkeep['takeDeliveries']>[1]): TakenDelivery[] {
+  /** By `key`, those first that wait longest since they were served. */
+  function inTurn(due: readonly [string, Delivery][], key: (delivery: Delivery) => string): [string, [string, Delivery][]][] {
+    const place = ([name, waiting]: [string, [string, Delivery][]]): number => Math.max(waiting[0]![1].due_ms, served.get(name) ?? 0);
+    return [...Map.groupBy(due, ([, delivery]) => key(delivery))].sort((one, other) => place(one) - place(other));
+  }
+
+  function take({ limit, per_tenant, per_lane, busy, lease_ms }: Parameters<DeliveryUpkeep['takeDeliveries']>[1]): TakenDelivery[] {
     for (const [run_id, { state, ended_ms }] of all()) if (state !== 'pending' && ended_ms + keepMs[state] <= now()) drop(run_id);
     const due = all().filter(([, { state, due_ms }]) => state === 'pending' && due_ms <= now()).sort(([, one], [, other]) => one.due_ms - other.due_ms);
-    const lanes = [...Map.groupBy(due, ([, { lane }]) => lane)].map(([lane, waiting]) => ({ lane, waiting, place: Math.max(waiting[0]![1].due_ms, served.get(lane) ?? 0) }));
     const taken: TakenDelivery[] = [];
-    for (const { lane, waiting } of lanes.sort((one, other) => one.place - other.place)) {
-      const room = Math.min(limit - taken.length, per_lane - (busy[lane] ?? 0));
-      if (room <= 0) continue;
-      served.set(lane, now());
-      for (const [run_id, delivery] of waiting.slice(0, room)) {
-        const { target, body, tries } = delivery;
-        delivery.due_ms = now() + lease_ms;
-        taken.push({ run_id, taken: ++delivery.taken, tries, target, lane, body });
+    for (const [tenant, his] of inTurn(due, (delivery) => delivery.tenant)) {
+      const under = busy[tenant] ?? {};
+      let room = Math.min(limit - taken.length, per_tenant - Object.values(under).reduce((sum, number) => sum + number, 0));
+      for (const [name, waiting] of inTurn(his, ({ lane }) => `${tenant} ${lane}`)) {
+        const most = Math.min(room, per_lane - (under[waiting[0]![1].lane] ?? 0));
+        if (most <= 0) continue;
+        served.set(tenant, now()).set(name, now());
+        for (const [run_id, delivery] of waiting.slice(0, most)) {
+          const { lane, target, body, tries } = delivery;
+          delivery.due_ms = now() + lease_ms;
+          taken.push({ run_id, taken: ++delivery.taken, tries, tenant, target, lane, body });
+          room--;
+        }
       }
     }
     return taken;

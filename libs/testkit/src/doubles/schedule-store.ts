@@ -66,6 +66,10 @@ export function createMemoryScheduleStore(nowMs: () => number): ScheduleStore {
     },
     due: async (_shard, { limit, retry_ms }) => ({ now_ms: nowMs(), ids: takeDue(records, (each) => each.look_ms, (each) => { each.look_ms = nowMs() + retry_ms; }, limit) }),
     advance: async (asked) => advance(asked),
+    leave: async (id, from_ms) => {
+      const record = records.get(id);
+      if (record !== undefined && !record.schedule.paused && record.schedule.next_ms === from_ms) record.look_ms = nowMs();
+    },
     dueForArchive: async (_shard, { limit, retry_ms }) => {
       const putOff = (each: { archive_ms: number | null }): void => { each.archive_ms = nowMs() + retry_ms; };
       return [...takeDue(records, (each) => each.archive_ms, putOff, limit), ...takeDue(removed, (each) => each.archive_ms, putOff, limit)].slice(0, limit);

@@ -1,32 +1,36 @@
--- What is to be told of ended runs; `webhooks` is what `webhooks` in keys.ts makes. Of a shard: `lanes` (zset: lane by when to look at it),
--- `expiring` (zset: "run tenant" by time), `tally`; and how the keys of a lane (zset: run by when it is due), of a delivery (hash), of a tenant's
--- list (zset by id) and of his ended ones (zset by end) are spelt. Needs ctl and named-key.
+-- What is to be told of ended runs; `webhooks` is what `webhooks` in keys.ts makes. Of a shard: `tenants` (zset: tenant by when to look at him),
+-- `expiring` (zset: "run tenant" by time), `tally`; and how the keys of a tenant's lanes (zset: lane by when to look at it), of a lane of his (zset:
+-- run by when it is due), of a delivery (hash), of a tenant's list (zset by id) and of his ended ones (zset by end) are spelt. A time to look may lie
+-- too early, never too late. Needs ctl and named-key.
 
 local function whole(number) return string.format('%.0f', number) end
 
-local function lane_key(webhooks, lane) return named_key(webhooks.lane, lane) end
+local function lanes_key(webhooks, tenant) return named_key(webhooks.lanes, tenant) end
+local function lane_key(webhooks, tenant, lane) return named_key(webhooks.lane, tenant .. ' ' .. lane) end
 local function delivery_key(webhooks, run_id) return named_key(webhooks.delivery, run_id) end
 
--- The lane is looked at when its first delivery is due. With more that is due it keeps its place, which is behind those that waited when it was
--- last served (`served`: now): what becomes of an attempt moves it no further to the front.
-local function look_at_lane(webhooks, lane, served)
-  local first = redis.call('ZRANGE', lane_key(webhooks, lane), 0, 0, 'WITHSCORES')
+-- `member` of `outer`, which was served just now, is looked at when the first of `inner` is due, and behind those that wait.
+local function served(outer, member, inner)
+  local first = redis.call('ZRANGE', inner, 0, 0, 'WITHSCORES')
   if #first == 0 then
-    redis.call('ZREM', webhooks.lanes, lane)
-    return
+    redis.call('ZREM', outer, member)
+  else
+    redis.call('ZADD', outer, whole(math.max(tonumber(first[2]), now_ms())), member)
   end
-  local place = served or math.min(now_ms(), tonumber(redis.call('ZSCORE', webhooks.lanes, lane) or 0))
-  redis.call('ZADD', webhooks.lanes, whole(math.max(tonumber(first[2]), place)), lane)
 end
 
-local function due_at(webhooks, lane, run_id, at)
-  redis.call('ZADD', lane_key(webhooks, lane), whole(at), run_id)
-  look_at_lane(webhooks, lane)
+-- Who has more that is due keeps his place, which is behind those that waited when he was last served: neither what is new nor what became of an
+-- attempt moves him to the front.
+local function due_at(webhooks, tenant, lane, run_id, at)
+  redis.call('ZADD', lane_key(webhooks, tenant, lane), whole(at), run_id)
+  redis.call('ZADD', lanes_key(webhooks, tenant), 'LT', whole(at), lane)
+  redis.call('ZADD', webhooks.tenants, 'LT', whole(at), tenant)
 end
 
-local function not_due(webhooks, lane, run_id)
-  redis.call('ZREM', lane_key(webhooks, lane), run_id)
-  look_at_lane(webhooks, lane)
+local function not_due(webhooks, tenant, lane, run_id)
+  redis.call('ZREM', lane_key(webhooks, tenant, lane), run_id)
+  if redis.call('EXISTS', lane_key(webhooks, tenant, lane)) == 0 then redis.call('ZREM', lanes_key(webhooks, tenant), lane) end
+  if redis.call('EXISTS', lanes_key(webhooks, tenant)) == 0 then redis.call('ZREM', webhooks.tenants, tenant) end
 end
 
 local function forget_ended(webhooks, run_id, tenant)
@@ -38,7 +42,7 @@ end
 local function drop_delivery(webhooks, run_id, delivery)
   if delivery.state == 'pending' then
     redis.call('HINCRBY', webhooks.tally, 'webhooks', -1)
-    not_due(webhooks, delivery.lane, run_id)
+    not_due(webhooks, delivery.tenant, delivery.lane, run_id)
   else
     forget_ended(webhooks, run_id, delivery.tenant)
   end
@@ -54,5 +58,5 @@ local function add_delivery(webhooks, run_id, new)
     'attempts', 0, 'tries', 0, 'taken', 0, 'settled', 0, 'created', whole(now), 'due', whole(now))
   redis.call('ZADD', named_key(webhooks.list, new.tenant), 0, run_id)
   redis.call('HINCRBY', webhooks.tally, 'webhooks', 1)
-  due_at(webhooks, new.lane, run_id, now)
+  due_at(webhooks, new.tenant, new.lane, run_id, now)
 end

@@ -5,7 +5,7 @@ import type { Driver } from './driver.ts';
 
 const url = (host: string): Pick<NewDelivery, 'target' | 'lane'> => ({ target: { url: `https://${host}/hook?token=x` }, lane: `https://${host}` });
 const told = (over: Partial<NewDelivery> = {}): NewDelivery => ({ tenant: 'acme', body: '{"type":"run.completed","text":"grüße 🧵"}', ...url('a.example'), ...over });
-const all: TakeDeliveries = { limit: 10, per_lane: 10, busy: {}, lease_ms: 60_000 };
+const all: TakeDeliveries = { limit: 10, per_tenant: 10, per_lane: 10, busy: {}, lease_ms: 60_000 };
 
 export function webhookTests(it: () => Driver): void {
   const ended = async (delivery: NewDelivery | null = told()): Promise<string> => {
@@ -28,7 +28,7 @@ export function webhookTests(it: () => Driver): void {
   test('a delivery is written by the finish that brings it, once, and by none of a run that is not there, has not ended or was deleted', async () => {
     const run_id = await ended();
     await it().store.finished(run_id, null, told({ body: 'another' }));
-    expect(await take()).toEqual([{ run_id, taken: 1, tries: 0, ...told(), tenant: undefined }].map(({ tenant: _, ...each }) => each));
+    expect(await take()).toEqual([{ run_id, taken: 1, tries: 0, ...told() }]);
     const running = await it().create();
     await it().store.finished(running, null, told());
     await it().store.finished('run_0193f0c0a0007000800000000000aa00', null, told());
@@ -91,8 +91,8 @@ export function webhookTests(it: () => Driver): void {
     const others = [await ended(told(url('b.example'))), await ended(told(url('c.example')))];
     const lane = 'https://a.example';
     expect(idsOf(await take({ limit: 4, per_lane: 2 })).sort()).toEqual([...slow.slice(0, 2), ...others].sort());
-    expect(await take({ per_lane: 2, busy: { [lane]: 2 } })).toEqual([]);
-    expect(idsOf(await take({ per_lane: 2, busy: { [lane]: 1 } }))).toEqual(slow.slice(2, 3));
+    expect(await take({ per_lane: 2, busy: { acme: { [lane]: 2 } } })).toEqual([]);
+    expect(idsOf(await take({ per_lane: 2, busy: { acme: { [lane]: 1 } } }))).toEqual(slow.slice(2, 3));
     expect(idsOf(await take())).toEqual(slow.slice(3));
     expect(await pending()).toBe(7);
   });
@@ -119,6 +119,21 @@ export function webhookTests(it: () => Driver): void {
       // What is new waits in its lane, and moves it neither way.
       await ended();
     }
+  });
+
+  test('a tenant with many receivers stands in front of no other, and has no more under way than his share', async () => {
+    const many = [];
+    for (let n = 0; n < 6; n++) many.push(await ended(told(url(`a${n}.example`))));
+    const other = await ended(told({ tenant: 'other', ...url('a0.example') }));
+    const share = { limit: 4, per_tenant: 3, per_lane: 1 };
+    expect(idsOf(await take({ ...share, limit: 1, busy: { acme: { x: 2, y: 1 } } }))).toEqual([other]);
+    expect(idsOf(await take({ ...share, busy: { acme: { x: 1 } } })).sort()).toEqual(many.slice(0, 2));
+    const late = await ended(told({ tenant: 'other', ...url('a0.example') }));
+    // Nor by what is new: who was served a moment ago stands behind.
+    await it().under.passTime(5);
+    await ended(told(url('b.example')));
+    expect(idsOf(await take({ ...share, limit: 1, busy: { acme: { x: 2, y: 1 }, other: {} } }))).toEqual([late]);
+    expect(idsOf(await take({ ...share, limit: 9, per_tenant: 9 }))).toHaveLength(5);
   });
 
   test('a tenant sees his own, newest first, page by page, and by state', async () => {
