@@ -128,18 +128,23 @@ async function createAll(context: ApiContext, asked: AskedBatch): Promise<readon
       }
     }
   });
-  if (failure !== null) throw interrupted(failure, accepted.some(() => true));
+  if (failure !== null) throw interrupted(failure, { some: accepted.some(() => true), again: againOf(asked) });
   return accepted;
 }
 
+/** What becomes of the batch when it is asked for again. */
+function againOf({ idempotencyKey }: AskedBatch): string {
+  return idempotencyKey === undefined ? 'Without an Idempotency-Key asking again makes these again.' : 'Asking again with the same Idempotency-Key and body answers these, and tries the rest.';
+}
+
 /** `some`: runs are there. */
-function interrupted({ index, error: thrown }: { readonly index: number; readonly error: unknown }, some: boolean): unknown {
+function interrupted({ index, error: thrown }: { readonly index: number; readonly error: unknown }, { some, again }: { readonly some: boolean; readonly again: string }): unknown {
   const error = thrown instanceof StoreUnavailable || thrown instanceof ArchiveUnavailable ? problemOf(thrown) : thrown;
   if (!some || !(error instanceof Problem)) return placed(`runs.${index}`, error);
-  if (error.statusCode === 503) return outcomeUnknown(`runs.${index}: ${error.message} Other runs of the batch were created. Asking again with the same Idempotency-Key and body completes it.`, thrown);
+  if (error.statusCode === 503) return outcomeUnknown(`runs.${index}: ${error.message} Other runs of the batch were created. ${again}`, thrown);
   const { statusCode: status, code, headers } = error;
   return new Problem({
-    status, code, headers, detail: `runs.${index}: ${error.message} Other runs of the batch were created; asking again with the same Idempotency-Key and body answers them, and tries this one again.`,
+    status, code, headers, detail: `runs.${index}: ${error.message} Other runs of the batch were created. ${again}`,
     errors: [{ path: `runs.${index}`, problem: error.message }],
   });
 }

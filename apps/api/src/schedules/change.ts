@@ -18,7 +18,7 @@ import { StoreUnavailable } from '../store/unavailable.ts';
 import type { ChangeScheduleBody, CreateScheduleBody, ScheduledRunBody } from './schedule-schema.ts';
 
 /** Of one tenant. */
-export const mostSchedules = 1000;
+const mostSchedules = 1000;
 
 export interface AskedSchedule {
   readonly tenant: string;
@@ -137,7 +137,9 @@ function tooLate(): Problem {
   return unavailable('The store took too long; nothing was done and will not be.');
 }
 
-function unclear(error: unknown, done: string): unknown {
+const sayAgain = { created: 'Ask again with the same Idempotency-Key.', changed: 'Look at it, or ask again for the same change.', deleted: 'Ask again: a deletion is answered as the first time.' } as const;
+
+function unclear(error: unknown, done: keyof typeof sayAgain): unknown {
   if (!(error instanceof StoreUnavailable) || !error.sent) return error;
-  return outcomeUnknown(`The store did not say whether the schedule was ${done}. Look at it, or ask again with the same Idempotency-Key.`, error);
+  return outcomeUnknown(`The store did not say whether the schedule was ${done}. ${sayAgain[done]}`, error);
 }
