@@ -44,6 +44,7 @@ export function laterInBatch(body: unknown): string[] {
   return Array.isArray(runs) ? runs.slice(0, mostRuns).flatMap((run, index) => laterFieldsOf(run).map((path) => `runs.${index}.${path}`)) : [];
 }
 
+/** Throws the `Problem` with the index of the run that cannot be made. */
 export async function acceptBatch(context: ApiContext, asked: AskedBatch): Promise<AcceptedBatch> {
   const { tenant, body: { runs }, traceparent } = asked;
   runs.forEach((body, index) => under(`runs.${index}`, () => newRun(context, { tenant, body, traceparent })));

@@ -27,6 +27,7 @@ export interface AskedSchedule {
   readonly idempotencyKey: string | undefined;
 }
 
+/** `isNew` false: an earlier request with this key has made it. */
 export async function acceptSchedule(context: ApiContext, asked: AskedSchedule): Promise<{ readonly schedule: Schedule; readonly isNew: boolean }> {
   const { tenant, body } = asked;
   const store = context.store();
@@ -58,6 +59,7 @@ export async function findSchedule(context: ApiContext, tenant: string, id: stri
 
 const tries = 5;
 
+/** Made from the schedule as it is at that moment: where others change it meanwhile it is made anew, a few times. Answers what it is then. */
 export async function changeSchedule(context: ApiContext, { tenant, id, body }: { readonly tenant: string; readonly id: string; readonly body: ChangeScheduleBody }): Promise<Schedule> {
   const change_id = context.deps.random.uuid();
   for (let left = tries; left > 0; left--) {
@@ -76,6 +78,7 @@ export async function changeSchedule(context: ApiContext, { tenant, id, body }: 
   throw unavailable('Others are changing this schedule; nothing was changed by this request.');
 }
 
+/** Of one that was removed it answers what it answered then. */
 export async function removeSchedule(context: ApiContext, tenant: string, id: string): Promise<{ readonly id: string; readonly deleted_at: string }> {
   if (!isId('sch', id)) throw notFound();
   const not_after_ms = await context.store().now() + context.settings.notAfterMs;
