@@ -6,14 +6,14 @@
  * 2. The same Idempotency-Key is the same schedule.
  * 3. Nothing happens after `not_after`. 503 `unavailable` is answered only where nothing was sent; else `outcome_unknown`.
  */
-import { createHash } from 'node:crypto';
-import { canonicalJson, idIn, isId, shardOf } from '@treadle/core';
+import { idIn, isId, shardOf } from '@treadle/core';
 import { mintRunId, type Schedule, type ScheduleDefinition } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
 import { invalidRequest, notFound, outcomeUnknown, Problem, unavailable } from '../problem.ts';
 import { namedLimits } from '../runs/command-schema.ts';
 import { newRun } from '../runs/create.ts';
 import { under } from '../runs/under.ts';
+import { bodyHashOf, usedWithAnotherBody } from '../server/idempotency.ts';
 import { StoreUnavailable } from '../store/unavailable.ts';
 import type { ChangeScheduleBody, CreateScheduleBody, ScheduledRunBody } from './schedule-schema.ts';
 
@@ -128,11 +128,11 @@ function mintId({ deps: { random }, settings: { shards } }: ApiContext, { run: {
 
 async function reservedId(context: ApiContext, asked: AskedSchedule, { minted, not_after_ms }: { readonly minted: string; readonly not_after_ms: number }): Promise<string> {
   if (asked.idempotencyKey === undefined) return minted;
-  const body_hash = createHash('sha256').update(canonicalJson(asked.rawBody)).digest('hex');
+  const body_hash = bodyHashOf(asked.rawBody);
   // A line break keeps it apart from keys of new runs, which hold printable characters alone.
   const reply = await context.store().reserveKey({ tenant: asked.tenant, key: `schedule\n${asked.idempotencyKey}`, run_id: minted, body_hash, not_after_ms });
   if (reply.type === 'too_late') throw tooLate();
-  if (reply.body_hash !== body_hash) throw new Problem({ status: 409, code: 'idempotency_conflict', detail: 'This Idempotency-Key was used with another body.' });
+  if (reply.body_hash !== body_hash) throw usedWithAnotherBody();
   return reply.run_id;
 }
 
