@@ -11,7 +11,7 @@ import { createRun, forkPoint, runView, type NewRun, type RunView } from '@tread
 import { z } from 'zod';
 import { tenantOf } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
-import type { Problem} from '../problem.ts';
+import type { Problem } from '../problem.ts';
 import { fieldsNotSupported, invalidRequest, notFound, outcomeUnknown, unavailable } from '../problem.ts';
 import { json, problems, type ApiInstance } from '../server/api-types.ts';
 import { bodyHashOf, usedWithAnotherBody } from '../server/idempotency.ts';
