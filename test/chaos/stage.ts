@@ -8,6 +8,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, type Client, type Run } from '@treadle/client';
 import {
   openArmed, readLedger, reply, startModelServer, startRedis, startS3Server, startTcpProxy,
@@ -71,7 +72,15 @@ function createFleet(begin: () => Promise<Role>): Fleet {
   const complaints: string[] = [];
   let ends = 0;
   let stopping = false;
-  async function keep(): Promise<void> {
+  const starting = new Set<Promise<void>>();
+
+  function keep(): Promise<void> {
+    const started = putBack().finally(() => { starting.delete(started); });
+    starting.add(started);
+    return started;
+  }
+
+  async function putBack(): Promise<void> {
     const role = await begin().catch((error: unknown) => {
       // It has taken a job, and met the point that kills it, before it had said that it is ready.
       if (!(error instanceof EndedEarly) || error.code !== null) throw error;
@@ -95,6 +104,8 @@ function createFleet(begin: () => Promise<Role>): Fleet {
     start: async (count) => { await Promise.all(Array.from({ length: count }, keep)); },
     stop: async () => {
       stopping = true;
+      // One that is just being put back can be told only when it is ready; left alone it would make its folders again behind our back.
+      await Promise.race([Promise.allSettled(starting), sleep(10_000, undefined, { ref: false })]);
       const all = [...roles];
       for (const role of all) role.kill('SIGTERM');
       const bound = setTimeout(() => { for (const role of all) role.kill('SIGKILL'); }, 10_000);

@@ -206,11 +206,11 @@ test('with Redis lost, ends of the last day are told, perhaps again, under the o
   const [run_id, document] = [await w.ended(), { segment_events: 100, keep_events: 0, retention_ms: 1e9 }];
   await archiveRun({ store: w.store, archive, options: document }, run_id);
   const before = (await w.store.takeDeliveries(0, { limit: 1, per_tenant: 1, per_lane: 1, busy: {}, lease_ms: 1 }))[0]!;
-  const restoredAt = async (hours: number) => {
+  const restoredAt = async (hours: number, shards = 1) => {
     const store = createMemoryRunStore();
     const deps = { store, archive, clock: { nowMs: () => 1_700_000_001_000 + hours * 3_600_000 } };
-    const options = { accept_repeats: false, strict: false, shards: 1 };
-    const counts = [await restoreRuns(deps, options), await restoreRuns(deps, options)].map(({ ended, webhooks }) => [ended, webhooks]);
+    const options = { accept_repeats: false, strict: false, shards };
+    const counts = [await restoreRuns(deps, options), await restoreRuns(deps, options)].map(({ ended, webhooks, failed }) => [ended, webhooks, ...failed.map(({ problem }) => problem)]);
     return { counts, taken: await store.takeDeliveries(0, { limit: 9, per_tenant: 9, per_lane: 9, busy: {}, lease_ms: 1 }) };
   };
   const young = await restoredAt(23);
@@ -220,6 +220,8 @@ test('with Redis lost, ends of the last day are told, perhaps again, under the o
   expect({ ...told, data: { ...told!.data, archived_seq: 0 } }).toEqual(first);
   const old = await restoredAt(25);
   expect([old.counts, old.taken]).toEqual([[[1, 0], [1, 0]], []]);
+  const lost = [1, 0, 'its end is not told: its shard has no worker: TREADLE_SHARDS is 0'];
+  expect(await restoredAt(23, 0)).toEqual({ counts: [lost, lost], taken: [] });
 });
 
 test('a shard with much to tell takes no room from the others: each round begins with another one', async () => {

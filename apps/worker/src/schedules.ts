@@ -30,6 +30,7 @@ export function addSchedules(ticks: Ticks, setup: SchedulesSetup): void {
   }
 }
 
+/** Agents with a chain of their own or another one, as a request that names one gets it: its version is that of the whole. */
 export function agentsOf(config: LoadedConfig): FireDeps['agent'] {
   return (name, chainName) => {
     const spec = agentSpecOf(config, name);

@@ -51,10 +51,11 @@ export interface RunCreated {
   readonly traceparent?: string;
   /** Where its end is told; what signs that stands elsewhere. */
   readonly webhook?: WebhookTarget | null;
+  /** The schedule that has made it; null where a request has. */
+  readonly schedule_id?: string | null;
   /** Of later releases; null until then. */
   readonly concurrency_key?: string | null;
   readonly start_within_s?: number | null;
-  readonly schedule_id?: string | null;
   readonly history?: string | null;
 }
 

@@ -7,6 +7,7 @@ const form = 'expected five fields: minute, hour, day of month, month, day of we
 /** Longer ones say nothing that shorter ones cannot. */
 const maxLength = 200;
 
+/** Names what is wrong by its field: an expression that croner cannot read, or that stands for more than one time a minute. */
 export function cronTimes(cron: string, timezone: string): CronReading {
   const problem = problemOf(cron);
   if (problem !== null) return { type: 'invalid', field: 'cron', problem };

@@ -8,7 +8,8 @@
  *     happened, too: a run that may use `once` tools waits as `paused: outcome`, until somebody resumes it, unless repeats are accepted.
  * R4  What waited waits again until its time, what was paused stays paused, a session's runs go one after the other.
  * R5  A run comes back after the runs that it has started, so that none of these is started anew; then it is told of those that have ended.
- * R6  Nobody knows whether the end of a run was told that ended within the last day: it is told again, under its old id.
+ * R6  Nobody knows whether the end of a run was told that ended within the last day (and began within the last 30, as for sessions): it is told again,
+ *     under its old id.
  * R7  Removed runs are not in the archive's listing, and stay removed. One run's fault keeps back no other.
  */
 import { encodeEvent, evolve, isEnded, specOf, noUsage, stamp, type Command, type EventBody, type PendingCall, type RunState } from '@treadle/core';
@@ -76,7 +77,7 @@ export async function restoreRuns(deps: RestoreDeps, options: RestoreOptions): P
     if (!ended) unfinished.push({ run_id, last_seq });
     else {
       counts.ended++;
-      if (mintedMs(run_id) > deps.clock.nowMs() - sessionMs) await restoreEnded(deps, run_id, counts);
+      if (mintedMs(run_id) > deps.clock.nowMs() - sessionMs) await restoreEnded(deps, run_id, counts, options);
     }
     options.onProgress?.(counts);
   }
@@ -127,7 +128,7 @@ async function tellOfChildren({ store, archive }: RestoreDeps, { run_id, childre
   if (pause_reason === 'children') await tell(`${run_id}-restored`, { type: 'resume' });
 }
 
-async function restoreEnded(deps: RestoreDeps, run_id: string, counts: Counts): Promise<void> {
+async function restoreEnded(deps: RestoreDeps, run_id: string, counts: Counts, options: RestoreOptions): Promise<void> {
   const text = await deps.archive.getRun(run_id);
   if (text === null) return;
   const document = JSON.parse(text) as { session_id: string; tenant: string; ended_at: string | null };
@@ -135,7 +136,15 @@ async function restoreEnded(deps: RestoreDeps, run_id: string, counts: Counts): 
   await deps.store.restoreSession({ session_id, tenant, last: run_id });
   counts.sessions++;
   const delivery = deps.clock.nowMs() - Date.parse(document.ended_at ?? '') > toldWithinMs ? null : deliveryOfArchived(document);
-  if (delivery !== null && await deps.store.restoreDelivery(run_id, delivery) === 'restored') counts.webhooks++;
+  if (delivery === null) return;
+  const problem = withoutWorker(run_id, options);
+  if (problem !== null) counts.failed = [...counts.failed, { run_id, problem: `its end is not told: ${problem}` }];
+  else if (await deps.store.restoreDelivery(run_id, delivery) === 'restored') counts.webhooks++;
+}
+
+/** In words; null where its shard has workers. */
+function withoutWorker(run_id: string, { shards }: RestoreOptions): string | null {
+  return Number.parseInt(run_id.slice(-2), 16) < shards ? null : `its shard has no worker: TREADLE_SHARDS is ${shards}`;
 }
 
 type Outcome =
@@ -147,7 +156,8 @@ type Outcome =
 async function restoreRun(deps: RestoreDeps, found: { readonly run_id: string; readonly last_seq: number }, options: Restoring): Promise<Outcome> {
   const { run_id, last_seq } = found;
   if (last_seq === 0) return { type: 'failed', problem: 'the beginning of its log is not in the archive' };
-  if (Number.parseInt(run_id.slice(-2), 16) >= options.shards) return { type: 'failed', problem: `its shard has no worker: TREADLE_SHARDS is ${options.shards}` };
+  const problem = withoutWorker(run_id, options);
+  if (problem !== null) return { type: 'failed', problem };
   const archived = await readArchived(deps.archive, run_id, { last_seq });
   if (typeof archived === 'string') return { type: 'failed', problem: archived };
   if (isEnded(archived.state.status) && archived.state.ended_at !== null) {

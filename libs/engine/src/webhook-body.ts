@@ -30,6 +30,7 @@ function laneOf(target: WebhookTarget): string {
   return 'endpoint' in target ? `endpoint ${target.endpoint}` : new URL(target.url).origin;
 }
 
+/** `run`: as the API shows it, ended. */
 export function webhookBody(run: Readonly<Record<string, unknown>>): string {
   const envelope = { type: `run.${String(run['status'])}`, timestamp: run['ended_at'] };
   const whole = JSON.stringify({ ...envelope, data: run });

@@ -25,6 +25,7 @@ async function deleteBefore(objects: ObjectStore, folder: string, key: string): 
   for (const each of older) await objects.delete(each);
 }
 
+/** The newest version of each that was not removed, in the order of ids. */
 export async function* allSchedules(objects: ObjectStore, prefix: string): AsyncGenerator<ArchivedSchedule> {
   let newest: { id: string; version: number | null } | null = null;
   for await (const key of objects.list(schedulesFolder(prefix), '')) {

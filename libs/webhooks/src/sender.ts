@@ -40,6 +40,7 @@ const longestWhy = 300;
 
 interface Receiver { readonly url: string; readonly headers: Readonly<Record<string, string>>; readonly secrets: readonly string[] }
 
+/** What this process has no endpoint or no secret for has failed, and is not sent. */
 export function createWebhookSender(options: WebhookSenderOptions): WebhookSender {
   return {
     send: async ({ id, target, body, signal }: WebhookSending): Promise<WebhookAnswer> => {

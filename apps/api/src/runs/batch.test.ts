@@ -80,7 +80,7 @@ describe('the key', () => {
     let left = 7;
     store.create = (run) => (left-- > 0 ? api.memory.create(run) : Promise.reject(new Error('connect ECONNREFUSED')));
     const interrupted = await post({ runs: inputs(30) }, 'k');
-    expect([interrupted.statusCode, interrupted.json().code]).toEqual([503, 'outcome_unknown']);
+    expect([interrupted.statusCode, interrupted.json().code, interrupted.json().detail]).toEqual([503, 'outcome_unknown', expect.stringContaining('Asking again with the same Idempotency-Key and body answers these, and tries the rest.')]);
     expect(await count()).toBe(7);
     delete store.create;
     const { data } = (await post({ runs: inputs(30) }, 'k')).json<{ data: { tags: string[] }[] }>();
@@ -108,7 +108,9 @@ test('a run that is refused in the middle is named; the others are there', async
   store.session = async (id) => { const seen = await api.memory.session(id); await createdRun(api, { input: 'first', session_id }).catch(() => undefined); return seen; };
   const answer = await post({ runs: [...inputs(3), { input: 'x', session_id }] });
   expect([answer.statusCode, answer.json().code, answer.json().errors[0].path]).toEqual([409, 'session_busy', 'runs.3']);
-  expect(answer.json().detail).toContain('Other runs of the batch were created');
+  expect(answer.json().detail).toContain('Other runs of the batch were created. Without an Idempotency-Key asking again makes these again.');
+  // Three of the batch, and the one of somebody else.
+  expect(await count()).toBe(4);
 });
 
 test('the body may have eight megabytes, where others may have one', async () => {

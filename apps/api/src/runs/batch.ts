@@ -7,13 +7,12 @@
  * 3. Runs of one session are created one after the other, in their order; others side by side, a few at once.
  * 4. Where the store goes away in the middle the answer is `outcome_unknown`: some runs may be there.
  */
-import { createHash } from 'node:crypto';
-import { canonicalJson } from '@treadle/core';
 import type { RunView } from '@treadle/engine';
 import { z } from 'zod';
 import type { ApiContext } from '../dependencies.ts';
 import { invalidRequest, outcomeUnknown, Problem, unavailable } from '../problem.ts';
 import { problemOf } from '../server/answer-errors.ts';
+import { bodyHashOf, usedWithAnotherBody } from '../server/idempotency.ts';
 import { ArchiveUnavailable, StoreUnavailable } from '../store/unavailable.ts';
 import { acceptRun, newRun, refuseWhereFull, type AcceptedRun } from './create.ts';
 import { createRunSchema, laterFieldsOf } from './create-schema.ts';
@@ -50,6 +49,7 @@ export function laterInBatch(body: unknown): string[] {
   return Array.isArray(runs) ? runs.slice(0, mostRuns).flatMap((run, index) => laterFieldsOf(run).map((path) => `runs.${index}.${path}`)) : [];
 }
 
+/** Throws the `Problem` with the index of the run that cannot be made. */
 export async function acceptBatch(context: ApiContext, asked: AskedBatch): Promise<AcceptedBatch> {
   const { tenant, body: { runs }, traceparent } = asked;
   runs.forEach((body, index) => under(`runs.${index}`, () => newRun(context, { tenant, body, traceparent })));
@@ -68,7 +68,7 @@ interface Reservation { readonly tenant: string; readonly key: string; readonly 
 /** A line break keeps it apart from keys of new runs, which hold printable characters alone. */
 function reservationOf({ tenant, idempotencyKey, rawBody }: AskedBatch): Reservation | null {
   if (idempotencyKey === undefined) return null;
-  return { tenant, key: `batch\n${idempotencyKey}`, run_id: 'batch', body_hash: createHash('sha256').update(canonicalJson(rawBody)).digest('hex') };
+  return { tenant, key: `batch\n${idempotencyKey}`, run_id: 'batch', body_hash: bodyHashOf(rawBody) };
 }
 
 /** Looks, and reserves nothing: by its time the reservation comes too late. */
@@ -76,7 +76,7 @@ async function isRepeat(context: ApiContext, asked: AskedBatch): Promise<boolean
   const wanted = reservationOf(asked);
   if (wanted === null) return false;
   const found = await context.store().reserveKey({ ...wanted, not_after_ms: 0 });
-  if (found.type !== 'too_late' && found.body_hash !== wanted.body_hash) throw conflict();
+  if (found.type !== 'too_late' && found.body_hash !== wanted.body_hash) throw usedWithAnotherBody();
   return found.type !== 'too_late';
 }
 
@@ -86,11 +86,7 @@ async function reserve(context: ApiContext, asked: AskedBatch): Promise<void> {
   const store = context.store();
   const found = await store.reserveKey({ ...wanted, not_after_ms: await store.now() + context.settings.notAfterMs });
   if (found.type === 'too_late') throw unavailable('The store took too long; no run was created and none will be.');
-  if (found.body_hash !== wanted.body_hash) throw conflict();
-}
-
-function conflict(): Problem {
-  return new Problem({ status: 409, code: 'idempotency_conflict', detail: 'This Idempotency-Key was used with another body.' });
+  if (found.body_hash !== wanted.body_hash) throw usedWithAnotherBody();
 }
 
 /** Indexes of runs that go one after the other: those of a session, in their order; each other one by itself. */
@@ -134,18 +130,23 @@ async function createAll(context: ApiContext, asked: AskedBatch): Promise<readon
       }
     }
   });
-  if (failure !== null) throw interrupted(failure, accepted.some(() => true));
+  if (failure !== null) throw interrupted(failure, { some: accepted.some(() => true), again: againOf(asked) });
   return accepted;
 }
 
+/** What becomes of the batch when it is asked for again. */
+function againOf({ idempotencyKey }: AskedBatch): string {
+  return idempotencyKey === undefined ? 'Without an Idempotency-Key asking again makes these again.' : 'Asking again with the same Idempotency-Key and body answers these, and tries the rest.';
+}
+
 /** `some`: runs are there. */
-function interrupted({ index, error: thrown }: { readonly index: number; readonly error: unknown }, some: boolean): unknown {
+function interrupted({ index, error: thrown }: { readonly index: number; readonly error: unknown }, { some, again }: { readonly some: boolean; readonly again: string }): unknown {
   const error = thrown instanceof StoreUnavailable || thrown instanceof ArchiveUnavailable ? problemOf(thrown) : thrown;
   if (!some || !(error instanceof Problem)) return placed(`runs.${index}`, error);
-  if (error.statusCode === 503) return outcomeUnknown(`runs.${index}: ${error.message} Other runs of the batch were created. Asking again with the same Idempotency-Key and body completes it.`, thrown);
+  if (error.statusCode === 503) return outcomeUnknown(`runs.${index}: ${error.message} Other runs of the batch were created. ${again}`, thrown);
   const { statusCode: status, code, headers } = error;
   return new Problem({
-    status, code, headers, detail: `runs.${index}: ${error.message} Other runs of the batch were created; asking again with the same Idempotency-Key and body answers them, and tries this one again.`,
+    status, code, headers, detail: `runs.${index}: ${error.message} Other runs of the batch were created. ${again}`,
     errors: [{ path: `runs.${index}`, problem: error.message }],
   });
 }

@@ -37,6 +37,7 @@ export const cancelledSchema = z.strictObject({
   cancelled: z.int().min(0), run_ids: z.array(z.string()).describe('They will end as cancelled.'), next_cursor: z.string().nullable().describe('There may be more: ask again with the same filter and this.'),
 });
 
+/** `next_cursor` is null where the filter names no further run. Throws `outcome_unknown` where some are cancelled and the store then does not answer. */
 export async function cancelMany(context: ApiContext, tenant: string, body: CancelManyBody): Promise<z.output<typeof cancelledSchema>> {
   const endMs = performance.now() + longestMs;
   const run_ids: string[] = [];

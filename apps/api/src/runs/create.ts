@@ -7,12 +7,12 @@
  * 3. Nothing happens after `not_after`, by the store's clock. 503 `unavailable` is answered only where nothing was sent that
  *    could create the run; else `outcome_unknown`.
  */
-import { createHash } from 'node:crypto';
 import { agentVersionOf } from '@treadle/config';
-import { canonicalJson, idIn, shardOf, type Content } from '@treadle/core';
+import { idIn, shardOf, type Content } from '@treadle/core';
 import { createRun, mintRunId, runView, type CreateDeps, type NewRun, type RunDirectory, type RunView } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
 import { invalidRequest, outcomeUnknown, Problem, unavailable } from '../problem.ts';
+import { bodyHashOf, usedWithAnotherBody } from '../server/idempotency.ts';
 import { logAccepted } from '../server/log-requests.ts';
 import { StoreUnavailable } from '../store/unavailable.ts';
 import { namedLimits } from './command-schema.ts';
@@ -41,12 +41,12 @@ export async function acceptRun(context: ApiContext, asked: AskedRun): Promise<A
   const { on_busy } = asked.body;
   if (asked.idempotencyKey === undefined) return complete(context, { store, run, run_id: minted, not_after_ms, on_busy });
 
-  const body_hash = createHash('sha256').update(canonicalJson(asked.rawBody)).digest('hex');
+  const body_hash = bodyHashOf(asked.rawBody);
   const key = await store.reserveKey({ tenant: asked.tenant, key: asked.idempotencyKey, run_id: minted, body_hash, not_after_ms });
   if (key.type === 'too_late') throw tooLate();
   if (key.type === 'held') {
     if (key.body_hash !== body_hash) {
-      throw new Problem({ status: 409, code: 'idempotency_conflict', detail: 'This Idempotency-Key was used with another body.' });
+      throw usedWithAnotherBody();
     }
     const first = await lookUp({ store, archive: context.log.archive }, asked.tenant, key.run_id);
     if (first !== null) return { view: first.view, isNew: false };

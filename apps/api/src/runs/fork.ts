@@ -5,15 +5,16 @@
  * 2. It is made by the old run's agent as that was pinned; only chain, limits and input may be others.
  * 3. The same Idempotency-Key is the same fork, as for a new run.
  */
-import { createHash } from 'node:crypto';
 import { agentVersionOf } from '@treadle/config';
-import { canonicalJson, forAnotherRun, idIn, readTraceparent, shardOf, specOf, type AgentSpec, type RunState } from '@treadle/core';
+import { forAnotherRun, idIn, readTraceparent, shardOf, specOf, type AgentSpec, type RunState } from '@treadle/core';
 import { createRun, forkPoint, runView, type NewRun, type RunView } from '@treadle/engine';
 import { z } from 'zod';
 import { tenantOf } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
-import { fieldsNotSupported, invalidRequest, notFound, outcomeUnknown, Problem, unavailable } from '../problem.ts';
+import type { Problem } from '../problem.ts';
+import { fieldsNotSupported, invalidRequest, notFound, outcomeUnknown, unavailable } from '../problem.ts';
 import { json, problems, type ApiInstance } from '../server/api-types.ts';
+import { bodyHashOf, usedWithAnotherBody } from '../server/idempotency.ts';
 import { logAccepted } from '../server/log-requests.ts';
 import { StoreUnavailable } from '../store/unavailable.ts';
 import { namedLimits } from './command-schema.ts';
@@ -106,11 +107,11 @@ function specFor(context: ApiContext, state: RunState, name: string | undefined)
 /** The key stands for this fork of this run. */
 async function reservedId(store: ReturnType<ApiContext['store']>, asked: AskedFork, { minted, not_after_ms }: { readonly minted: string; readonly not_after_ms: number }): Promise<string> {
   if (asked.idempotencyKey === undefined) return minted;
-  const body_hash = createHash('sha256').update(canonicalJson(asked.rawBody)).digest('hex');
+  const body_hash = bodyHashOf(asked.rawBody);
   // A line break keeps it apart from keys of new runs, which hold printable characters alone.
   const reply = await store.reserveKey({ tenant: asked.tenant, key: `fork\n${asked.run_id}\n${asked.idempotencyKey}`, run_id: minted, body_hash, not_after_ms });
   if (reply.type === 'too_late') throw tooLate();
-  if (reply.body_hash !== body_hash) throw new Problem({ status: 409, code: 'idempotency_conflict', detail: 'This Idempotency-Key was used with another body.' });
+  if (reply.body_hash !== body_hash) throw usedWithAnotherBody();
   return reply.run_id;
 }
 

@@ -10,6 +10,7 @@ export function under<T>(place: string, check: () => T): T {
   }
 }
 
+/** The same for an error that is there already; what is no `Problem` stays as it is. */
 export function placed(place: string, error: unknown): unknown {
   if (!(error instanceof Problem)) return error;
   const { statusCode: status, code, message, headers, cause } = error;

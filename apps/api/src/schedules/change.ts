@@ -6,19 +6,19 @@
  * 2. The same Idempotency-Key is the same schedule.
  * 3. Nothing happens after `not_after`. 503 `unavailable` is answered only where nothing was sent; else `outcome_unknown`.
  */
-import { createHash } from 'node:crypto';
-import { canonicalJson, idIn, isId, shardOf } from '@treadle/core';
+import { idIn, isId, shardOf } from '@treadle/core';
 import { mintRunId, type Schedule, type ScheduleDefinition } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
 import { invalidRequest, notFound, outcomeUnknown, Problem, unavailable } from '../problem.ts';
 import { namedLimits } from '../runs/command-schema.ts';
 import { newRun } from '../runs/create.ts';
 import { under } from '../runs/under.ts';
+import { bodyHashOf, usedWithAnotherBody } from '../server/idempotency.ts';
 import { StoreUnavailable } from '../store/unavailable.ts';
 import type { ChangeScheduleBody, CreateScheduleBody, ScheduledRunBody } from './schedule-schema.ts';
 
 /** Of one tenant. */
-export const mostSchedules = 1000;
+const mostSchedules = 1000;
 
 export interface AskedSchedule {
   readonly tenant: string;
@@ -27,6 +27,7 @@ export interface AskedSchedule {
   readonly idempotencyKey: string | undefined;
 }
 
+/** `isNew` false: an earlier request with this key has made it. */
 export async function acceptSchedule(context: ApiContext, asked: AskedSchedule): Promise<{ readonly schedule: Schedule; readonly isNew: boolean }> {
   const { tenant, body } = asked;
   const store = context.store();
@@ -58,6 +59,7 @@ export async function findSchedule(context: ApiContext, tenant: string, id: stri
 
 const tries = 5;
 
+/** Made from the schedule as it is at that moment: where others change it meanwhile it is made anew, a few times. Answers what it is then. */
 export async function changeSchedule(context: ApiContext, { tenant, id, body }: { readonly tenant: string; readonly id: string; readonly body: ChangeScheduleBody }): Promise<Schedule> {
   const change_id = context.deps.random.uuid();
   for (let left = tries; left > 0; left--) {
@@ -76,6 +78,7 @@ export async function changeSchedule(context: ApiContext, { tenant, id, body }: 
   throw unavailable('Others are changing this schedule; nothing was changed by this request.');
 }
 
+/** Of one that was removed it answers what it answered then. */
 export async function removeSchedule(context: ApiContext, tenant: string, id: string): Promise<{ readonly id: string; readonly deleted_at: string }> {
   if (!isId('sch', id)) throw notFound();
   const not_after_ms = await context.store().now() + context.settings.notAfterMs;
@@ -125,11 +128,11 @@ function mintId({ deps: { random }, settings: { shards } }: ApiContext, { run: {
 
 async function reservedId(context: ApiContext, asked: AskedSchedule, { minted, not_after_ms }: { readonly minted: string; readonly not_after_ms: number }): Promise<string> {
   if (asked.idempotencyKey === undefined) return minted;
-  const body_hash = createHash('sha256').update(canonicalJson(asked.rawBody)).digest('hex');
+  const body_hash = bodyHashOf(asked.rawBody);
   // A line break keeps it apart from keys of new runs, which hold printable characters alone.
   const reply = await context.store().reserveKey({ tenant: asked.tenant, key: `schedule\n${asked.idempotencyKey}`, run_id: minted, body_hash, not_after_ms });
   if (reply.type === 'too_late') throw tooLate();
-  if (reply.body_hash !== body_hash) throw new Problem({ status: 409, code: 'idempotency_conflict', detail: 'This Idempotency-Key was used with another body.' });
+  if (reply.body_hash !== body_hash) throw usedWithAnotherBody();
   return reply.run_id;
 }
 
@@ -137,7 +140,9 @@ function tooLate(): Problem {
   return unavailable('The store took too long; nothing was done and will not be.');
 }
 
-function unclear(error: unknown, done: string): unknown {
+const sayAgain = { created: 'Ask again with the same Idempotency-Key.', changed: 'Look at it, or ask again for the same change.', deleted: 'Ask again: a deletion is answered as the first time.' } as const;
+
+function unclear(error: unknown, done: keyof typeof sayAgain): unknown {
   if (!(error instanceof StoreUnavailable) || !error.sent) return error;
-  return outcomeUnknown(`The store did not say whether the schedule was ${done}. Look at it, or ask again with the same Idempotency-Key.`, error);
+  return outcomeUnknown(`The store did not say whether the schedule was ${done}. ${sayAgain[done]}`, error);
 }

@@ -6,7 +6,7 @@ import { createRunSchema, limitsSchema, metadataSchema, tagsSchema } from '../ru
 const { agent, input, priority, session_id, chain, webhook } = createRunSchema.shape;
 
 /** A run as for POST /v1/runs; when it begins is the schedule's business, and a schedule makes runs: it does not steer one. */
-export const scheduledRunSchema = z.strictObject({
+const scheduledRunSchema = z.strictObject({
   agent, input, limits: limitsSchema.default({}), metadata: metadataSchema.default({}), tags: tagsSchema.default([]), priority, session_id, chain, webhook,
   on_busy: z.enum(['reject', 'queue', 'interrupt'], { error: 'expected reject, queue or interrupt' }).default('reject').describe('What happens while the session\'s current run has not ended.'),
 });

@@ -1,48 +1,20 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
+import { answeringApi } from '../fixtures/answering-api.ts';
 import { asCommandFailure } from '../server.ts';
 import { breakersCommand } from './breakers.ts';
-
-let server: Server;
-let asked: unknown[];
-let printed: string;
-let answer: { readonly status: number; readonly body: unknown };
-
-beforeEach(async () => {
-  asked = [];
-  printed = '';
-  answer = { status: 200, body: { id: 'model:a:overloaded', kind: 'breaker', state: 'open', forced: true } };
-  server = createServer((request, response) => {
-    let text = '';
-    request.on('data', (chunk: Buffer) => { text += chunk.toString(); }).on('end', () => {
-      asked.push([request.method, request.url, text === '' ? undefined : JSON.parse(text)]);
-      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body));
-    });
-  });
-  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
-  vi.stubEnv('TREADLE_URL', `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  vi.spyOn(process.stdout, 'write').mockImplementation((text) => { printed += String(text); return true; });
-});
-
-afterEach(() => {
-  vi.restoreAllMocks();
-  vi.unstubAllEnvs();
-  server.closeAllConnections();
-  server.close();
-});
+const api = answeringApi({ status: 200, body: { id: 'model:a:overloaded', kind: 'breaker', state: 'open', forced: true } });
 
 test.each([
   ['open', 'model:a:overloaded stays open until it is reset\n'], ['reset', 'model:a:overloaded is reset\n'],
 ])('%s asks the API once, its id as one part of the path', async (verb, line) => {
   expect(await breakersCommand([verb, 'model:org/a:overloaded'])).toBe(0);
-  expect(asked).toEqual([['POST', '/v1/breakers/model%3Aorg%2Fa%3Aoverloaded', { action: verb }]]);
-  expect(printed).toBe(line);
+  expect(api.asked).toEqual([{ method: 'POST', url: '/v1/breakers/model%3Aorg%2Fa%3Aoverloaded', body: { action: verb } }]);
+  expect(api.printed).toBe(line);
 });
 
 test('open prints what the API answered, with --json', async () => {
   expect(await breakersCommand(['open', 'model:a:overloaded', '--json'])).toBe(0);
-  expect(JSON.parse(printed)).toEqual(answer.body);
+  expect(JSON.parse(api.printed)).toEqual(api.answer.body);
 });
 
 test('ls has a line for each breaker and bench', async () => {
@@ -51,22 +23,22 @@ test('ls has a line for each breaker and bench', async () => {
     { ...common, id: 'credential:f', kind: 'bench', breaker: 'credential:f', error_type: 'rate_limited', state: 'open', forced: false, probe_at: '2030-01-01T00:01:00.000Z' },
     { ...common, id: 'model:a:overloaded', kind: 'breaker', breaker: 'model:a', error_type: 'overloaded', state: 'open', forced: true, probe_at: null },
   ];
-  answer = { status: 200, body: { data, next_cursor: null } };
+  api.answer = { status: 200, body: { data, next_cursor: null } };
   expect(await breakersCommand(['ls'])).toBe(0);
-  expect(asked).toEqual([['GET', '/v1/breakers', undefined]]);
-  expect(printed).toBe('credential:f  bench    open       rate_limited      until 2030-01-01T00:01:00.000Z\nmodel:a:overloaded  breaker  open       overloaded        until it is reset\n');
-  printed = '';
+  expect(api.asked).toEqual([{ method: 'GET', url: '/v1/breakers' }]);
+  expect(api.printed).toBe('credential:f  bench    open       rate_limited      until 2030-01-01T00:01:00.000Z\nmodel:a:overloaded  breaker  open       overloaded        until it is reset\n');
+  api.printed = '';
   expect(await breakersCommand(['ls', '--json'])).toBe(0);
-  expect(JSON.parse(printed)).toEqual(answer.body);
+  expect(JSON.parse(api.printed)).toEqual(api.answer.body);
 });
 
 test.each([[[]], [['open']], [['reset']], [['ls', 'x']], [['close', 'x']], [['open', 'x', 'y']], [['constructor', 'x']]])('%j is bad usage, and nothing is asked', async (args) => {
   await expect(breakersCommand(args)).rejects.toMatchObject({ exitCode: 2 });
-  expect(asked).toEqual([]);
+  expect(api.asked).toEqual([]);
 });
 
 test.each([[404, 2], [422, 2], [503, 3]])('what the API refuses with %i is exit code %i', async (status, exitCode) => {
-  answer = { status, body: { code: 'some_code', detail: 'Some words.' } };
+  api.answer = { status, body: { code: 'some_code', detail: 'Some words.' } };
   const failure: unknown = await breakersCommand(['reset', 'model:a:overloaded']).catch((error: unknown) => asCommandFailure(error));
   expect(failure).toMatchObject({ exitCode, message: 'some_code: Some words.' });
 });

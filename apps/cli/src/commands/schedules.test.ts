@@ -1,14 +1,6 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { answeringApi } from '../fixtures/answering-api.ts';
 import { schedulesCommand } from './schedules.ts';
-
-interface Asked { readonly method: string | undefined; readonly url: string | undefined; readonly body: unknown }
-
-let server: Server;
-let asked: Asked[];
-let printed: string;
-let answer: unknown;
 
 const schedule = {
   id: 'sch_1', name: 'nightly', cron: '0 3 * * *', timezone: 'Europe/Berlin', catch_up_s: 3600, paused: false,
@@ -16,29 +8,7 @@ const schedule = {
   created_at: '2030-01-01T00:00:00.000Z', next_run_at: '2030-01-02T02:00:00.000Z', last_run_at: '2030-01-01T02:00:00.000Z', last_run_id: 'run_1',
   last_error: { due_at: '2030-01-01T02:00:00.000Z', code: 'session_busy', message: 'The session was busy.' }, counts: { fired: 3, skipped: 2, failed: 1 },
 };
-
-beforeEach(async () => {
-  asked = [];
-  printed = '';
-  answer = schedule;
-  server = createServer((request, response) => {
-    let text = '';
-    request.on('data', (chunk: Buffer) => { text += chunk.toString(); }).on('end', () => {
-      asked.push({ method: request.method, url: request.url, body: text === '' ? undefined : JSON.parse(text) });
-      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
-    });
-  });
-  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
-  vi.stubEnv('TREADLE_URL', `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  vi.spyOn(process.stdout, 'write').mockImplementation((text) => { printed += String(text); return true; });
-});
-
-afterEach(() => {
-  vi.restoreAllMocks();
-  vi.unstubAllEnvs();
-  server.closeAllConnections();
-  server.close();
-});
+const api = answeringApi({ status: 200, body: schedule });
 
 describe('schedules', () => {
   test.each<[string[], unknown]>([
@@ -47,20 +17,20 @@ describe('schedules', () => {
       { cron: '@daily', timezone: 'Europe/Berlin', name: 'n', catch_up_s: 60, paused: true, run: { input: 'report', agent: 'a', session_id: 'ses_1', on_busy: 'queue', chain: 'c', tags: ['x', 'y'] } }],
   ])('create %j', async (args, body) => {
     expect(await schedulesCommand(['create', ...args])).toBe(0);
-    expect(asked).toEqual([{ method: 'POST', url: '/v1/schedules', body }]);
-    expect(printed).toBe('sch_1 is next due at 2030-01-02T02:00:00.000Z\n');
+    expect(api.asked).toEqual([{ method: 'POST', url: '/v1/schedules', body }]);
+    expect(api.printed).toBe('sch_1 is next due at 2030-01-02T02:00:00.000Z\n');
   });
 
   test('ls prints a line each, and how to go on', async () => {
-    answer = { data: [schedule, { ...schedule, id: 'sch_2', name: null, paused: true, next_run_at: null }], next_cursor: 'c1' };
+    api.answer = { status: 200, body: { data: [schedule, { ...schedule, id: 'sch_2', name: null, paused: true, next_run_at: null }], next_cursor: 'c1' } };
     expect(await schedulesCommand(['ls', '--limit', '2', '--cursor', 'c0'])).toBe(0);
-    expect(asked).toMatchObject([{ method: 'GET', url: '/v1/schedules?limit=2&cursor=c0' }]);
-    expect(printed.replaceAll(/ +/g, ' ')).toBe('sch_1 0 3 * * * Europe/Berlin 2030-01-02T02:00:00.000Z assistant nightly\nsch_2 0 3 * * * Europe/Berlin paused assistant\nmore: --cursor c1\n');
+    expect(api.asked).toMatchObject([{ method: 'GET', url: '/v1/schedules?limit=2&cursor=c0' }]);
+    expect(api.printed.replaceAll(/ +/g, ' ')).toBe('sch_1 0 3 * * * Europe/Berlin 2030-01-02T02:00:00.000Z assistant nightly\nsch_2 0 3 * * * Europe/Berlin paused assistant\nmore: --cursor c1\n');
   });
 
   test('show says what it does, when, and how it went', async () => {
     expect(await schedulesCommand(['show', 'sch_1'])).toBe(0);
-    expect(printed).toBe([
+    expect(api.printed).toBe([
       'sch_1 (nightly) is next due at 2030-01-02T02:00:00.000Z', '0 3 * * * in Europe/Berlin; made up for within 3600 s', 'assistant: report', 'last: run_1, due at 2030-01-01T02:00:00.000Z',
       'fired 3  skipped 2  failed 1', '2030-01-01T02:00:00.000Z made no run: session_busy: The session was busy.', ''].join('\n'));
   });
@@ -71,15 +41,15 @@ describe('schedules', () => {
     ['rm', { method: 'DELETE', url: '/v1/schedules/sch_1', body: undefined }, 'sch_1 is deleted\n'],
   ])('%s asks once, and says what is now', async (verb, request, text) => {
     expect(await schedulesCommand([verb, 'sch_1'])).toBe(0);
-    expect([asked, printed]).toEqual([[request], text]);
-    printed = '';
+    expect([api.asked, api.printed]).toEqual([[request], text]);
+    api.printed = '';
     await schedulesCommand([verb, 'sch_1', '--json']);
-    expect(JSON.parse(printed)).toEqual(schedule);
+    expect(JSON.parse(api.printed)).toEqual(schedule);
   });
 
   test.each([[[]], [['create']], [['create', '@daily']], [['create', '@daily', 'a', 'b']], [['create', '@daily', 'a', '--catch-up', 'x']], [['ls', 'x']], [['show']], [['rm', 'a', 'b']], [['fly', 'x']], [['constructor', 'x']]])(
     '%j is bad usage, and nothing is asked', async (args) => {
       await expect(schedulesCommand(args)).rejects.toMatchObject({ exitCode: 2 });
-      expect(asked).toEqual([]);
+      expect(api.asked).toEqual([]);
     });
 });

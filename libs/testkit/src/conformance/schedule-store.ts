@@ -74,11 +74,11 @@ export function scheduleStoreConformance(name: string, factory: () => ScheduleSt
       const id = await create({ next_ms: now - 5 });
       await create({ next_ms: now + 60_000 });
       await create({ next_ms: now - 5, paused: true });
-      const first = await store().due(0, { limit: 100, retry_ms: 100 });
+      const first = await store().due(0, { limit: 100, retry_ms: 500 });
       expect(first.ids).toEqual([id]);
       expect(first.now_ms).toBeGreaterThanOrEqual(now);
       expect(await due()).toEqual([]);
-      await under.passTime(150);
+      await under.passTime(520);
       expect(await due()).toEqual([id]);
     });
 

@@ -41,9 +41,9 @@ export function webhookTests(it: () => Driver): void {
 
   test('what was handed out is hidden for its lease, and handed out again behind it; the older taking settles nothing', async () => {
     const run_id = await ended();
-    const first = await one({ lease_ms: 60 });
+    const first = await one({ lease_ms: 500 });
     expect(await take()).toEqual([]);
-    await it().under.passTime(80);
+    await it().under.passTime(520);
     const second = await one();
     expect([second.run_id, second.taken, second.tries, second.body]).toEqual([run_id, first.taken + 1, 0, first.body]);
     expect(await it().store.settleDelivery(first, { type: 'dead', status: 410, error: 'gone' })).toBe('stale');
@@ -56,11 +56,11 @@ export function webhookTests(it: () => Driver): void {
   test('an attempt that failed is due again after its delay, once, however often that is said; one that was put off was none', async () => {
     const run_id = await ended();
     const first = await one();
-    const failed = { type: 'retry', delay_ms: 60, status: null, error: 'no connection' } as const;
+    const failed = { type: 'retry', delay_ms: 500, status: null, error: 'no connection' } as const;
     expect([await it().store.settleDelivery(first, failed), await it().store.settleDelivery(first, failed)]).toEqual(['settled', 'settled']);
     expect(await shown(run_id)).toMatchObject({ state: 'pending', attempts: 1, last_status: null, last_error: 'no connection' });
     expect(await take()).toEqual([]);
-    await it().under.passTime(80);
+    await it().under.passTime(520);
     const second = await one();
     expect(second.tries).toBe(1);
     await it().store.settleDelivery(second, { type: 'later', delay_ms: 0 });
