@@ -10,14 +10,18 @@ let server: Server;
 let asked: unknown[];
 let printed: string;
 let answer: { readonly status: number; readonly body: unknown };
+/** Comes before `answer`, by method and address. */
+let answers: Record<string, { readonly status: number; readonly body: unknown }>;
 
 beforeEach(async () => {
   asked = [];
   printed = '';
+  answers = {};
   answer = { status: 200, body: { data: [pending, { ...pending, url: null, endpoint: 'backend', status: 'delivered', attempts: 1, last_error: null, next_attempt_at: null }], next_cursor: null } };
   server = createServer((request, response) => {
     asked.push([request.method, request.url]);
-    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body));
+    const { status, body } = answers[`${request.method} ${request.url}`] ?? answer;
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });
   await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
   vi.stubEnv('TREADLE_URL', `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
@@ -54,7 +58,27 @@ test('redeliver asks the API once', async () => {
   expect(JSON.parse(printed)).toEqual(pending);
 });
 
-test.each([[[]], [['redeliver']], [['ls', 'x']], [['redeliver', id, 'x']], [['ls', '--status', 'gone']], [['ls', '--limit', 'many']], [['redeliver', id, '--status', 'dead']], [['constructor', 'x']]])('%j is bad usage, and nothing is asked', async (args) => {
+test('redeliver sends all that are dead again, page by page, but what somebody else has sent or deleted meanwhile', async () => {
+  const dead = (id: string) => ({ ...pending, id, status: 'dead', next_attempt_at: null });
+  const first = 'GET /v1/webhooks/deliveries?status=dead&limit=100';
+  answers = {
+    [first]: { status: 200, body: { data: [dead('msg_1'), dead('msg_2'), dead('msg_3')], next_cursor: 'c1' } },
+    [`${first}&cursor=c1`]: { status: 200, body: { data: [dead('msg_4')], next_cursor: null } },
+    'POST /v1/webhooks/deliveries/msg_2/redeliver': { status: 409, body: { code: 'invalid_state', detail: 'It is pending.' } },
+    'POST /v1/webhooks/deliveries/msg_3/redeliver': { status: 404, body: { code: 'not_found', detail: 'Gone.' } },
+  };
+  answer = { status: 202, body: pending };
+  expect(await webhooksCommand(['redeliver', '--status', 'dead'])).toBe(0);
+  expect(printed).toBe('2 are sent again\n');
+  expect(asked).toHaveLength(6);
+  printed = '';
+  await webhooksCommand(['redeliver', '--status', 'dead', '--json']);
+  expect(JSON.parse(printed)).toEqual({ redelivered: 2, ids: ['msg_1', 'msg_4'] });
+  answer = { status: 503, body: { code: 'unavailable', detail: 'Redis is away.' } };
+  await expect(webhooksCommand(['redeliver', '--status', 'dead'])).rejects.toMatchObject({ status: 503 });
+});
+
+test.each([[[]], [['redeliver']], [['redeliver', '--status', 'delivered']], [['redeliver', '--status', 'dead', '--run', pending.run_id]], [['ls', 'x']], [['redeliver', id, 'x']], [['ls', '--status', 'gone']], [['ls', '--limit', 'many']], [['redeliver', id, '--status', 'dead']], [['constructor', 'x']]])('%j is bad usage, and nothing is asked', async (args) => {
   await expect(webhooksCommand(args)).rejects.toMatchObject({ exitCode: 2 });
   expect(asked).toEqual([]);
 });
