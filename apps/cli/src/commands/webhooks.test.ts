@@ -74,6 +74,10 @@ test('redeliver sends all that are dead again, page by page, but what somebody e
   printed = '';
   await webhooksCommand(['redeliver', '--status', 'dead', '--json']);
   expect(JSON.parse(printed)).toEqual({ redelivered: 2, ids: ['msg_1', 'msg_4'] });
+  answers[first.replace('dead', 'pending')] = { status: 200, body: { data: [pending], next_cursor: null } };
+  printed = '';
+  await webhooksCommand(['redeliver', '--status', 'pending', '--json']);
+  expect(JSON.parse(printed)).toEqual({ redelivered: 1, ids: [id] });
   answer = { status: 503, body: { code: 'unavailable', detail: 'Redis is away.' } };
   await expect(webhooksCommand(['redeliver', '--status', 'dead'])).rejects.toMatchObject({ status: 503 });
 });

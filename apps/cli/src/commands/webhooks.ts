@@ -4,7 +4,7 @@ import { ApiError, type Delivery, type DeliveryStatus, type Client } from '@trea
 import { clientFromEnvironment } from '../server.ts';
 import { CommandFailed, exitCodes } from '../setup.ts';
 
-export const webhooksUsage = 'treadle webhooks ls [--status pending|delivered|dead] [--run ID] [--limit N] [--cursor C] | redeliver ID | redeliver --status dead   [--json]';
+export const webhooksUsage = 'treadle webhooks ls [--status pending|delivered|dead] [--run ID] [--limit N] [--cursor C] | redeliver ID | redeliver --status dead|pending   [--json]';
 const statuses: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead'];
 
 export async function webhooksCommand(args: string[]): Promise<number> {
@@ -22,8 +22,8 @@ export async function webhooksCommand(args: string[]): Promise<number> {
     if (!json && page.next_cursor !== null) write(`more: --cursor ${page.next_cursor}\n`);
     return exitCodes.done;
   }
-  if (verb === 'redeliver' && id === undefined && status === 'dead' && run === undefined && limit === undefined && cursor === undefined) {
-    const ids = await redeliverDead(client);
+  if (verb === 'redeliver' && id === undefined && (wanted === 'dead' || wanted === 'pending') && run === undefined && limit === undefined && cursor === undefined) {
+    const ids = await redeliverAll(client, wanted);
     write(json ? `${JSON.stringify({ redelivered: ids.length, ids })}\n` : `${ids.length} are sent again\n`);
     return exitCodes.done;
   }
@@ -33,12 +33,12 @@ export async function webhooksCommand(args: string[]): Promise<number> {
   return exitCodes.done;
 }
 
-/** Every one that is dead now, each once: one that dies again meanwhile lies behind the cursor. One that somebody else has sent again, or deleted, is left out. */
-async function redeliverDead(client: Client): Promise<string[]> {
+/** Every one that is in that state now, each once: one that comes into it again meanwhile lies behind the cursor. One that is under way, that somebody else has sent again, or deleted, is left out. */
+async function redeliverAll(client: Client, status: DeliveryStatus): Promise<string[]> {
   const ids: string[] = [];
   let cursor: string | null = null;
   do {
-    const page: Awaited<ReturnType<Client['deliveries']>> = await client.deliveries({ status: 'dead', limit: 100, ...(cursor === null ? {} : { cursor }) });
+    const page: Awaited<ReturnType<Client['deliveries']>> = await client.deliveries({ status, limit: 100, ...(cursor === null ? {} : { cursor }) });
     for (const { id } of page.data) {
       try {
         await client.redeliver(id);
