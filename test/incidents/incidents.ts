@@ -60,6 +60,8 @@ export interface LoadedSystem {
   readonly stage: Stage<StageRedis>;
   readonly workers: readonly Role[];
   readonly redisProxy: TcpProxy;
+  /** Of Redis itself, as it is reached on its own machine: not by the proxy, which is the network to it. */
+  readonly redisPort: number;
   throttled: boolean;
   hanging: boolean;
   stop(): Promise<void>;
@@ -80,10 +82,12 @@ export async function startLoadedSystem({ perSecond }: { readonly perSecond: num
     return reply({ calls: [{ id: null, name: 'test__slow_lookup', args: { ms: state.hanging ? 600_000 : usualMs } }], usage: { prompt: 100, output: 10 } }, delivery);
   };
   let redisProxy: TcpProxy | null = null;
+  let redisPort = 0;
   const stage = await startStage({
     model: { script, strict: false }, tools: { 'test/slow_lookup': { timeout_ms: timeoutMs } }, env: { WORKER_CONCURRENCY: '20', TREADLE_LEASE_MS: '8000', TREADLE_BREAKER_VOLUME: '1000000' },
     redis: async () => {
       const redis = await startRedis();
+      redisPort = redis.port;
       const proxy = redisProxy = await startTcpProxy({ port: redis.port });
       return { url: `redis://127.0.0.1:${proxy.port}`, stop: async () => { await Promise.all([proxy.close(), redis.stop()]); } };
     },
@@ -92,7 +96,7 @@ export async function startLoadedSystem({ perSecond }: { readonly perSecond: num
   // What cannot be posted now is not posted: an operator's clients would see the same.
   const posting = setInterval(() => { void stage.client.createRun({ agent: 'tester', input: 'Look it up.' }).catch(() => undefined); }, 1000 / perSecond);
   return Object.assign(state, {
-    stage, workers, redisProxy: redisProxy!,
+    stage, workers, redisProxy: redisProxy!, redisPort,
     stop: async () => {
       clearInterval(posting);
       redisProxy?.delay(0);

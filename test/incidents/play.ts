@@ -20,7 +20,7 @@ const stopped = new Promise<void>((resolve) => { for (const signal of ['SIGINT',
 const system = await startLoadedSystem({ perSecond: 4 });
 const prometheus = await startPrometheus({ 'treadle-api': [system.stage.api.url], 'treadle-worker': system.workers.map(({ url }) => url) }, { rules: ['recording.yml', 'alerts.yml'].map((name) => join(root, 'deploy/prometheus', name)) });
 const shell = Object.entries({ ...system.stage.env, TREADLE_URL: system.stage.api.url }).map(([variable, value]) => `${variable}='${value}'`).join(' ');
-process.stdout.write(`Prometheus  ${prometheus.url}/alerts\nAPI         ${system.stage.api.url}\nworkers     ${system.workers.map(({ url }) => url).join(' ')}\nFor ./treadle in another shell:\nexport ${shell}\nCalm for ${calm} s; Ctrl-C ends everything.\n`);
+process.stdout.write(`Prometheus  ${prometheus.url}/alerts\nAPI         ${system.stage.api.url}\nworkers     ${system.workers.map(({ url }) => url).join(' ')}\nRedis       127.0.0.1:${system.redisPort} on its own machine; from the others' as in REDIS_URL\nFor ./treadle in another shell:\nexport ${shell}\nCalm for ${calm} s; Ctrl-C ends everything.\n`);
 await Promise.race([sleep(Number(calm) * 1000, undefined, { ref: false }), stopped]);
 incident.begin(system);
 process.stdout.write('Something has happened: runs are slow. docs/runbook.md says where to look.\n');

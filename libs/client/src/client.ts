@@ -174,7 +174,7 @@ export interface Client extends SchedulesOfClient {
   usage(asked?: UsageRequest): Promise<UsageReport>;
   /** What was told of ended runs, of the newest runs first. */
   deliveries(asked?: DeliveriesRequest): Promise<{ readonly data: readonly Delivery[]; readonly next_cursor: string | null }>;
-  /** Of one that has ended; under the same id. */
+  /** Of one that has ended, or waits for its next attempt; under the same id. */
   redeliver(id: string): Promise<Delivery>;
   /** Any other route of the API. */
   get(path: string): Promise<unknown>;

@@ -3,7 +3,7 @@
  *
  * 1. A delivery is its run's: the same owner, the same shard, found by the run's id in another dress.
  * 2. An address is shown without its query, which may hold a token; an endpoint's address is not shown at all.
- * 3. Sent again is what has ended; under the same `webhook-id`, so that a receiver that has it already can tell.
+ * 3. Sent again is what has ended, or waits for its next attempt; under the same `webhook-id`, so that a receiver that has it already can tell.
  */
 import { isId, runOfWebhook, shownAddress, webhookId } from '@treadle/core';
 import { deliveryStates, type StoredDelivery } from '@treadle/engine';
@@ -43,7 +43,7 @@ export function webhookRoutes(app: ApiInstance, context: ApiContext): void {
   app.post('/v1/webhooks/deliveries/:id/redeliver', {
     config: { scope: 'write' },
     schema: {
-      tags, summary: 'Send a delivery again that has ended', operationId: 'redeliver', params: z.object({ id: z.string().max(500) }),
+      tags, summary: 'Send a delivery again that has ended, or now where it waits for its next attempt', operationId: 'redeliver', params: z.object({ id: z.string().max(500) }),
       response: { 202: json('It is sent again, under the same id', deliverySchema), ...problems(400, 404, 409, 413, 415, 422) },
     },
     preValidation: takesNoFields,
@@ -70,7 +70,7 @@ async function redeliver(context: ApiContext, tenant: string, id: string): Promi
   const reply = await store.redeliver({ run_id, tenant, request_id: context.deps.random.uuid(), not_after_ms }).catch((error: unknown) => { throw unclear(error); });
   if (reply === 'missing') throw notFound();
   if (reply === 'too_late') throw unavailable('The store took too long; it is not sent again by this request.');
-  if (reply === 'pending') throw new Problem({ status: 409, code: 'invalid_state', detail: 'It has not ended yet: it is being sent, or will be.' });
+  if (reply === 'pending') throw new Problem({ status: 409, code: 'invalid_state', detail: 'It is being sent, or is about to be.' });
   const found = await store.delivery(run_id, tenant);
   if (found === null) throw notFound();
   return viewOf(found);

@@ -100,6 +100,15 @@ test('what has ended is sent again; what is on its way is not', async () => {
   expect((await post(idOf(run_id))).statusCode).toBe(202);
 });
 
+test('what waits for its next attempt is sent now', async () => {
+  const run_id = await ended();
+  await settled(run_id, { type: 'retry', delay_ms: 3_600_000, status: 503, error: 'the receiver answered 503' });
+  const answer = await post(idOf(run_id));
+  expect([answer.statusCode, answer.json()]).toMatchObject([202, { status: 'pending', attempts: 1 }]);
+  expect(Date.parse(answer.json<{ next_attempt_at: string }>().next_attempt_at)).toBeLessThan(Date.now() + 60_000);
+  expect((await post(idOf(run_id))).statusCode).toBe(409);
+});
+
 test('another tenant\'s delivery is not there, nor is one that was never', async () => {
   const run_id = await ended('none', keysOf.beta);
   const theirs = await ended('https://b.example/', keysOf.beta);

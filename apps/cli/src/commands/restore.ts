@@ -25,7 +25,7 @@ export async function restoreCommand(args: string[]): Promise<number> {
 type Restored = RestoreSummary & { readonly schedules: RestoredSchedules };
 
 async function restore({ settings }: Setup, accept_repeats: boolean): Promise<Restored> {
-  if (settings.redisUrl === null) throw new CommandFailed(exitCodes.badUsage, ['REDIS_URL: expected to be set: the Redis that the runs are put back into']);
+  if (settings.redisUrl === null) throw new CommandFailed(exitCodes.badUsage, ['REDIS_URL: expected to be set: the Redis that the runs are put back into (`treadle up` prints the address of its own)']);
   const redis = connectRedis(settings.redisUrl, { role: 'api' });
   try {
     await new Promise<void>((resolve, reject) => { redis.once('ready', resolve); redis.once('error', reject); });

@@ -30,7 +30,31 @@ test('redeliver asks the API once', async () => {
   expect(JSON.parse(api.printed)).toEqual(pending);
 });
 
-test.each([[[]], [['redeliver']], [['ls', 'x']], [['redeliver', id, 'x']], [['ls', '--status', 'gone']], [['ls', '--limit', 'many']], [['redeliver', id, '--status', 'dead']], [['constructor', 'x']]])('%j is bad usage, and nothing is asked', async (args) => {
+test('redeliver sends all that are dead again, page by page, but what somebody else has sent or deleted meanwhile', async () => {
+  const dead = (id: string) => ({ ...pending, id, status: 'dead', next_attempt_at: null });
+  const first = 'GET /v1/webhooks/deliveries?status=dead&limit=100';
+  api.answers = {
+    [first]: { status: 200, body: { data: [dead('msg_1'), dead('msg_2'), dead('msg_3')], next_cursor: 'c1' } },
+    [`${first}&cursor=c1`]: { status: 200, body: { data: [dead('msg_4')], next_cursor: null } },
+    'POST /v1/webhooks/deliveries/msg_2/redeliver': { status: 409, body: { code: 'invalid_state', detail: 'It is pending.' } },
+    'POST /v1/webhooks/deliveries/msg_3/redeliver': { status: 404, body: { code: 'not_found', detail: 'Gone.' } },
+  };
+  api.answer = { status: 202, body: pending };
+  expect(await webhooksCommand(['redeliver', '--status', 'dead'])).toBe(0);
+  expect(api.printed).toBe('2 are sent again\n');
+  expect(api.asked).toHaveLength(6);
+  api.printed = '';
+  await webhooksCommand(['redeliver', '--status', 'dead', '--json']);
+  expect(JSON.parse(api.printed)).toEqual({ redelivered: 2, ids: ['msg_1', 'msg_4'] });
+  api.answers[first.replace('dead', 'pending')] = { status: 200, body: { data: [pending], next_cursor: null } };
+  api.printed = '';
+  await webhooksCommand(['redeliver', '--status', 'pending', '--json']);
+  expect(JSON.parse(api.printed)).toEqual({ redelivered: 1, ids: [id] });
+  api.answer = { status: 503, body: { code: 'unavailable', detail: 'Redis is away.' } };
+  await expect(webhooksCommand(['redeliver', '--status', 'dead'])).rejects.toMatchObject({ status: 503 });
+});
+
+test.each([[[]], [['redeliver']], [['redeliver', '--status', 'delivered']], [['redeliver', '--status', 'dead', '--run', pending.run_id]], [['ls', 'x']], [['redeliver', id, 'x']], [['ls', '--status', 'gone']], [['ls', '--limit', 'many']], [['redeliver', id, '--status', 'dead']], [['constructor', 'x']]])('%j is bad usage, and nothing is asked', async (args) => {
   await expect(webhooksCommand(args)).rejects.toMatchObject({ exitCode: 2 });
   expect(api.asked).toEqual([]);
 });

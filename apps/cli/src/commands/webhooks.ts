@@ -1,10 +1,10 @@
 /** `treadle webhooks …`: what was told of ended runs, and sending it again. */
 import { parseArgs } from 'node:util';
-import type { Delivery, DeliveryStatus } from '@treadle/client';
+import { ApiError, type Delivery, type DeliveryStatus, type Client } from '@treadle/client';
 import { clientFromEnvironment } from '../server.ts';
 import { CommandFailed, exitCodes } from '../setup.ts';
 
-export const webhooksUsage = 'treadle webhooks ls [--status pending|delivered|dead] [--run ID] [--limit N] [--cursor C] | redeliver ID   [--json]';
+export const webhooksUsage = 'treadle webhooks ls [--status pending|delivered|dead] [--run ID] [--limit N] [--cursor C] | redeliver ID | redeliver --status dead|pending   [--json]';
 const statuses: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead'];
 
 export async function webhooksCommand(args: string[]): Promise<number> {
@@ -22,10 +22,34 @@ export async function webhooksCommand(args: string[]): Promise<number> {
     if (!json && page.next_cursor !== null) write(`more: --cursor ${page.next_cursor}\n`);
     return exitCodes.done;
   }
+  if (verb === 'redeliver' && id === undefined && (wanted === 'dead' || wanted === 'pending') && run === undefined && limit === undefined && cursor === undefined) {
+    const ids = await redeliverAll(client, wanted);
+    write(json ? `${JSON.stringify({ redelivered: ids.length, ids })}\n` : `${ids.length} are sent again\n`);
+    return exitCodes.done;
+  }
   if (verb !== 'redeliver' || id === undefined || more.length > 0 || filtered) throw new CommandFailed(exitCodes.badUsage, [`usage: ${webhooksUsage}`]);
   const sent = await client.redeliver(id);
   write(json ? `${JSON.stringify(sent)}\n` : `${sent.id} is sent again\n`);
   return exitCodes.done;
+}
+
+/** Every one that is in that state now, each once: one that comes into it again meanwhile lies behind the cursor. One that is under way, that somebody else has sent again, or deleted, is left out. */
+async function redeliverAll(client: Client, status: DeliveryStatus): Promise<string[]> {
+  const ids: string[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: Awaited<ReturnType<Client['deliveries']>> = await client.deliveries({ status, limit: 100, ...(cursor === null ? {} : { cursor }) });
+    for (const { id } of page.data) {
+      try {
+        await client.redeliver(id);
+        ids.push(id);
+      } catch (error) {
+        if (!(error instanceof ApiError && (error.status === 404 || error.status === 409))) throw error;
+      }
+    }
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+  return ids;
 }
 
 function line({ id, status, attempts, endpoint, url, last_error, next_attempt_at }: Delivery): string {

@@ -86,7 +86,7 @@ export interface DeliveryDirectory {
   deliveries(query: ListDeliveries): Promise<{ readonly deliveries: readonly StoredDelivery[]; readonly next_before_id: string | null }>;
   /** Null for another tenant's. */
   delivery(run_id: string, tenant: string): Promise<StoredDelivery | null>;
-  /** One that has ended is due now, with a schedule from the beginning. */
+  /** One that has ended, or waits for its next attempt, is due now, with a schedule from the beginning. `pending`: an attempt is under way, or due already. */
   redeliver(asked: Redeliver): Promise<'due' | 'pending' | 'missing' | 'too_late'>;
 }
 

@@ -1,7 +1,7 @@
--- A delivery that has ended is due now, with its schedule from the beginning. The same request again changes nothing.
+-- A delivery that has ended, or waits for its next attempt, is due now, with its schedule from the beginning. The same request again changes nothing.
 -- KEYS  tenants
 -- ARGV  1: JSON { keys, run_id, tenant, request_id, not_after_ms }
--- Reply due | pending | missing | too_late
+-- Reply due | pending (an attempt is under way, or due already) | missing | too_late
 -- include: ctl
 -- include: named-key
 -- include: webhooks
@@ -12,10 +12,12 @@ local delivery = read_ctl(key)
 if not delivery or delivery.tenant ~= asked.tenant then return { 'missing' } end
 if delivery.request == asked.request_id then return { 'due' } end
 if now > asked.not_after_ms then return { 'too_late' } end
-if delivery.state == 'pending' then return { 'pending' } end
-
-forget_ended(webhooks, asked.run_id, delivery.tenant)
+if delivery.state == 'pending' then
+  if num(delivery, 'taken') ~= num(delivery, 'settled') or num(delivery, 'due') <= now then return { 'pending' } end
+else
+  forget_ended(webhooks, asked.run_id, delivery.tenant)
+  redis.call('HINCRBY', webhooks.tally, 'webhooks', 1)
+end
 redis.call('HSET', key, 'state', 'pending', 'tries', 0, 'due', whole(now), 'request', asked.request_id)
-redis.call('HINCRBY', webhooks.tally, 'webhooks', 1)
 due_at(webhooks, delivery.tenant, delivery.lane, asked.run_id, now)
 return { 'due' }

@@ -94,7 +94,7 @@ export function outboxOf({ step, deliveries, now }: OutboxParts): Outbox {
         if (delivery?.tenant !== tenant) return 'missing' as const;
         if (delivery.request === request_id) return 'due' as const;
         if (now() > not_after_ms) return 'too_late' as const;
-        if (delivery.state === 'pending') return 'pending' as const;
+        if (delivery.state === 'pending' && (delivery.taken !== delivery.settled || delivery.due_ms <= now())) return 'pending' as const;
         Object.assign(delivery, { state: 'pending', tries: 0, due_ms: now(), request: request_id });
         return 'due' as const;
       }),

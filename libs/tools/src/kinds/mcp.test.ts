@@ -98,6 +98,11 @@ describe('the tools of an MCP server', () => {
     expect(await runner.probe('nobody')).toEqual({ type: 'unusable', problem: 'no MCP server is named nobody' });
   });
 
+  test('of a server that does not answer in time are missing, and that it was late is the problem', async () => {
+    const runner = runnerWith({ slow: { ...testMcpServer({ ledgerFile: ledger }), command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)'] } }, {}, { connectTimeoutMs: 500 });
+    expect((await runner.catalogue(testSpec({ tools: ['slow/add'] }))).problems).toEqual(['MCP server slow cannot be started: no answer within 0.5 s']);
+  });
+
   test('are not asked for where no pattern can choose them', async () => {
     await runnerOf().catalogue(testSpec({ tools: ['other/*', 'add'] }));
     expect(await aliveByEnv()).toEqual([]);

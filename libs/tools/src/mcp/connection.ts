@@ -211,7 +211,7 @@ class Connection implements McpConnection {
       await abortable(client.connect(transport, { timeout: this.#options.connectTimeoutMs }), this.#closing.signal);
     } catch (error) {
       await transport.close();
-      this.#failed(`cannot be ${'url' in this.#server ? 'reached' : 'started'}: ${errorText(error)}${tailOf(transport)}`);
+      this.#failed(`cannot be ${'url' in this.#server ? 'reached' : 'started'}: ${this.#whyNot(error)}${tailOf(transport)}`);
       throw this.#unreachable();
     }
     // A server that ended between its greeting and here has no transport any more.
@@ -225,6 +225,12 @@ class Connection implements McpConnection {
     };
     this.#up = up;
     return up;
+  }
+
+  /** The SDK says `MCP error -32001: Request timed out`. A command that has to be fetched first (npx) is the usual cause. */
+  #whyNot(error: unknown): string {
+    const late = error instanceof McpError && error.code === (ErrorCode.RequestTimeout as number);
+    return late ? `no answer within ${this.#options.connectTimeoutMs / 1000} s` : errorText(error);
   }
 
   /** Invariant 2. Waits out a short pause; a long one is an answer. */

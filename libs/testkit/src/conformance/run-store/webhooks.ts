@@ -85,6 +85,21 @@ export function webhookTests(it: () => Driver): void {
     expect((await one()).run_id).toBe(run_id);
   });
 
+  test('one that waits for its next attempt need not wait where somebody asks for it; one that is under way is left alone', async () => {
+    const run_id = await ended();
+    const first = await one();
+    expect(await again(run_id, 'x')).toBe('pending');
+    await it().store.settleDelivery(first, { type: 'retry', delay_ms: 3_600_000, status: 503, error: 'the receiver answered 503' });
+    expect(await take()).toEqual([]);
+    expect([await again(run_id, 'x', { tenant: 'other' }), await again(run_id, 'x'), await again(run_id, 'x'), await again(run_id, 'y')]).toEqual(['missing', 'due', 'due', 'pending']);
+    const second = await one();
+    expect([second.run_id, second.taken, second.tries]).toEqual([run_id, first.taken + 1, 0]);
+    expect(await again(run_id, 'z')).toBe('pending');
+    expect([await pending(), (await shown(run_id))?.attempts]).toEqual([1, 1]);
+    await it().store.settleDelivery(second, { type: 'delivered', status: 200 });
+    expect(await pending()).toBe(0);
+  });
+
   test('lanes do not wait for each other, and each gets as many as there is room for', async () => {
     const slow = [];
     for (let n = 0; n < 5; n++) slow.push(await ended());
