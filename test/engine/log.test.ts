@@ -145,6 +145,19 @@ describe('what else is due in the archive', () => {
     expect(keysOf(w.archive, run_id).filter((key) => key.includes('/events/'))).toHaveLength(1);
   });
 
+  test('a part that comes late, behind the merge of somebody who was quicker, does not stay', async () => {
+    const w = world();
+    const { run_id } = await endedRun(w, 6);
+    let others: Promise<unknown> | null = null;
+    const slow = { ...w.archive, putSegment: async (segment: Parameters<typeof w.archive.putSegment>[0]) => {
+      // The first one hangs until another worker has done everything.
+      await (others ??= archiveRun(w.deps, run_id));
+      await w.archive.putSegment(segment);
+    } };
+    await archiveRun({ ...w.deps, archive: slow }, run_id);
+    expect(keysOf(w.archive, run_id).filter((key) => key.includes('/events/'))).toEqual([`runs/${run_id}/events/000000000001-000000000009.jsonl`]);
+  });
+
   test('what the archive refuses for one run holds back nobody else', async () => {
     const w = world();
     const refused = await endedRun(w, 6);

@@ -5,7 +5,7 @@
  * What else is due there goes the same way, since the same list finds it again after a crash: the segments of an ended run become
  * one, and a deleted run is removed.
  */
-import { assertNever, decodeEvent, initialState, restoreState } from '@treadle/core';
+import { assertNever, decodeEvent, initialState, isEnded, restoreState } from '@treadle/core';
 import { ArchiveConflict, ArchiveFailed, type Archive } from './ports/archive.ts';
 import type { RunDirectory, SealedRange } from './ports/run-store.ts';
 import type { ArchiveDuty, StoreUpkeep } from './ports/store-upkeep.ts';
@@ -36,12 +36,12 @@ export interface ArchiveOptions {
  * one busy run does not hold the archiver. Throws when the archive or the store fails: the next tick tries again.
  */
 export async function archiveRun(deps: ArchiveDeps, run_id: string): Promise<number> {
-  let written = 0;
+  let [written, overtaken] = [0, false];
   for (;;) {
     const range = await deps.store.seal(run_id, deps.options.segment_events);
     if (range === null) break;
     await putRange(deps, range);
-    await deps.store.archived(range, deps.options);
+    overtaken ||= await deps.store.archived(range, deps.options) === 'overtaken';
     const count = range.last_seq - range.first_seq + 1;
     written += count;
     deps.observe?.('ok');
@@ -52,7 +52,17 @@ export async function archiveRun(deps: ArchiveDeps, run_id: string): Promise<num
   await carryOut(deps, run_id, duty).catch((error: unknown) => {
     throw error instanceof ArchiveFailed && error.kind === 'refused' ? new DutyRefused(`${run_id}: ${duty.type}: ${error.message}`) : error;
   });
+  if (overtaken && duty.type === 'none') await mergeAgain(deps, run_id);
   return written;
+}
+
+/**
+ * A part that was put late may lie beside the segment that has taken its place: whoever was quicker has merged the run, and deleted the part, by then.
+ * Of a run that goes on the merge at its end finds it.
+ */
+async function mergeAgain({ store, archive }: ArchiveDeps, run_id: string): Promise<void> {
+  const snapshot = await store.read(run_id, 'messages');
+  if (snapshot === null || isEnded(snapshot.status)) await archive.merge(run_id);
 }
 
 /** Archives what a run has, as far as `seq` at least. Throws as `archiveRun` does. */

@@ -30,7 +30,7 @@ export function createStoreUpkeep(parts: StoreParts): Omit<StoreUpkeep, 'restore
     },
     archived: async ({ run_id, first_seq, last_seq }, { keep_events, retention_ms }) => {
       const args = [run_id, first_seq, last_seq, keep_events, retention_ms, options.archiveAfterMs];
-      await run('archived', { keys: keys.run(run_id), args });
+      return asReply(await run('archived', { keys: keys.run(run_id), args }))[0] === 'not_sealed' ? 'overtaken' : 'archived';
     },
     archiveBacklog: async (shard, { looks }) => {
       const reply = asReply(await run('archive_backlog', { keys: keys.shard(shard), args: [looks, keys.ctlSpelling(shard), keys.eventsSpelling(shard)] }));

@@ -52,9 +52,10 @@ export interface StoreUpkeep {
   seal(run_id: string, max_events: number): Promise<SealedRange | null>;
   /**
    * The sealed range is safely in the archive: the watermark moves, the stream is trimmed below it but for `keep_events`, and
-   * an ended run whose log is archived whole expires after `retention_ms`.
+   * an ended run whose log is archived whole expires after `retention_ms`. `overtaken`: that range is sealed no more, and nothing has changed;
+   * somebody else has archived it, or the same was asked before.
    */
-  archived(range: SealedRange, options: { readonly keep_events: number; readonly retention_ms: number }): Promise<void>;
+  archived(range: SealedRange, options: { readonly keep_events: number; readonly retention_ms: number }): Promise<'archived' | 'overtaken'>;
   /** Events that wait for the archive, and the time (epoch seconds) of the oldest; told from `looks` runs, if there are more. */
   archiveBacklog(shard: number, options: { readonly looks: number }): Promise<{ readonly events: number; readonly oldest_ts: number | null }>;
   /** What is under way in a shard; costs the same however many runs there are. */

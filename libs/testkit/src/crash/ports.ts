@@ -57,8 +57,9 @@ function workersStore(store: RunStore, armed: Armed): RunStore {
     },
     archived: async (range, options) => {
       armed.at('P19a', range.run_id);
-      await store.archived(range, options);
+      const reply = await store.archived(range, options);
       armed.at('P19b', range.run_id);
+      return reply;
     },
   };
 }

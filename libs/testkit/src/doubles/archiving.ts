@@ -77,9 +77,9 @@ function seal(record: Run | undefined, { run_id, max_events }: { readonly run_id
   return record.sealed;
 }
 
-function archived({ runs, now, archiveEveryMs }: ArchivingParts, range: SealedRange, { keep_events, retention_ms }: { readonly keep_events: number; readonly retention_ms: number }): void {
+function archived({ runs, now, archiveEveryMs }: ArchivingParts, range: SealedRange, { keep_events, retention_ms }: { readonly keep_events: number; readonly retention_ms: number }): 'archived' | 'overtaken' {
   const record = runs()[range.run_id];
-  if (record === undefined || record.sealed?.first_seq !== range.first_seq || record.sealed.last_seq !== range.last_seq) return;
+  if (record === undefined || record.sealed?.first_seq !== range.first_seq || record.sealed.last_seq !== range.last_seq) return 'overtaken';
   const ended = isEnded(record.status);
   record.sealed = null;
   record.archived_seq = range.last_seq;
@@ -93,6 +93,7 @@ function archived({ runs, now, archiveEveryMs }: ArchivingParts, range: SealedRa
     // What has duties left must still be there when they are done.
     if (ended) record.expires_ms = now() + Math.max(retention_ms, record.held_ms === null ? 0 : 3_600_000);
   }
+  return 'archived';
 }
 
 function remove({ runs, deleted, sessions, release, now, dropDelivery }: ArchivingParts, { run_id, tenant, not_after_ms }: { readonly run_id: string; readonly tenant: string; readonly not_after_ms: number }): RemoveReply {
