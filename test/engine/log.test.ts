@@ -158,6 +158,19 @@ describe('what else is due in the archive', () => {
     expect(keysOf(w.archive, run_id).filter((key) => key.includes('/events/'))).toEqual([`runs/${run_id}/events/000000000001-000000000009.jsonl`]);
   });
 
+  test('who was overtaken at one part goes on with the next ones', async () => {
+    const w = world();
+    const { run_id } = await endedRun(w, 6);
+    let puts = 0;
+    const slow = { ...w.archive, putSegment: async (segment: Parameters<typeof w.archive.putSegment>[0]) => {
+      if (++puts === 1) await w.store.archived((await w.store.seal(run_id, options.segment_events))!, options);
+      if (puts > 9) throw new Error('the same part again and again');
+      await w.archive.putSegment(segment);
+    } };
+    await archiveRun({ ...w.deps, archive: slow }, run_id);
+    expect([puts, (await w.store.read(run_id))?.archived_seq]).toEqual([3, 9]);
+  });
+
   test('what the archive refuses for one run holds back nobody else', async () => {
     const w = world();
     const refused = await endedRun(w, 6);

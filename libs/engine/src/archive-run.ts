@@ -41,7 +41,7 @@ export async function archiveRun(deps: ArchiveDeps, run_id: string): Promise<num
     const range = await deps.store.seal(run_id, deps.options.segment_events);
     if (range === null) break;
     await putRange(deps, range);
-    overtaken ||= await deps.store.archived(range, deps.options) === 'overtaken';
+    if (await deps.store.archived(range, deps.options) === 'overtaken') overtaken = true;
     const count = range.last_seq - range.first_seq + 1;
     written += count;
     deps.observe?.('ok');
