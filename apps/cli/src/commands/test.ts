@@ -17,8 +17,15 @@ export async function testCommand(args: string[]): Promise<number> {
   ensureRedisServer();
   rmSync(results, { recursive: true, force: true });
   mkdirSync(results, { recursive: true });
-  // Chaos comes for itself: what kills processes and fills the machine shall disturb no other test.
-  const steps = { 'lint and types': ['lint', 'typecheck'], tests: ['test', '--parallel=1'], chaos: ['chaos', '--parallel=1'] };
+  // The packages' own tests mostly wait, so two packages go at once. Those of whole systems come by themselves, and chaos behind them: what
+  // kills processes and fills the machine shall disturb no other test.
+  const whole = '@treadle/e2e';
+  const steps = {
+    'lint and types': ['lint', 'typecheck'],
+    'tests of the packages': ['test', `--exclude=${whole}`, '--parallel=2'],
+    'end to end': ['test', `--projects=${whole}`],
+    chaos: ['chaos', `--projects=${whole}`],
+  };
   const broken = Object.entries(steps).filter(([, targets]) => nx(['run-many', '-t', ...targets, ...args]) !== 0).map(([step]) => step);
   const total = addUp();
   if (broken.length > 0) process.stdout.write(`\nnot green: ${broken.join('; ')} (look for "Failed tasks" above)\n`);
