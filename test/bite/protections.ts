@@ -162,8 +162,8 @@ const archiveProtections: readonly Protection[] = [
     without: 'the watermark moves before the segment is in the archive',
     edits: [{
       file: 'libs/engine/src/archive-run.ts',
-      find: '    await putRange(deps, range);\n    if (await deps.store.archived(range, deps.options) === \'overtaken\') overtaken = true;',
-      replace: '    if (await deps.store.archived(range, deps.options) === \'overtaken\') overtaken = true;\n    await putRange(deps, range);',
+      find: '  await putRange(deps, range);\n  const overtaken = await deps.store.archived(range, deps.options) === \'overtaken\';',
+      replace: '  const overtaken = await deps.store.archived(range, deps.options) === \'overtaken\';\n  await putRange(deps, range);',
     }],
     tests: [{ file: 'test/engine/log.test.ts', named: 'after a failure no further run is begun' }],
   },

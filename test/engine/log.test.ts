@@ -2,7 +2,7 @@
  * One gap-free log out of the store and the archive, and its followers.
  */
 import { idIn, type RunEvent } from '@treadle/core';
-import { ArchiveConflict, archiveDue, ArchiveFailed, archiveRun, createRun, LogFollowers, LogGap, readLog, replayRun, wholeLog, type ArchiveDeps, type EventFeed } from '@treadle/engine';
+import { ArchiveConflict, archiveDue, ArchiveFailed, archiveFirst, archiveRun, createRun, LogFollowers, LogGap, readLog, replayRun, wholeLog, type ArchiveDeps, type EventFeed } from '@treadle/engine';
 import { agentLimits, createMemoryArchive, createMemoryRunStore, testSpec } from '@treadle/testkit';
 import { defaultLimits } from '@treadle/core';
 import { describe, expect, test } from 'vitest';
@@ -145,7 +145,8 @@ describe('what else is due in the archive', () => {
     expect(keysOf(w.archive, run_id).filter((key) => key.includes('/events/'))).toHaveLength(1);
   });
 
-  test('a part that comes late, behind the merge of somebody who was quicker, does not stay', async () => {
+  const archivers = { 'the archiver': archiveRun, 'a worker that archives before it goes on': (deps: ArchiveDeps, run_id: string) => archiveFirst(deps, (error) => { expect.unreachable(String(error)); })(run_id, 3) };
+  test.each(Object.entries(archivers))('a part that comes late from %s, behind the merge of somebody who was quicker, does not stay', async (_, archive) => {
     const w = world();
     const { run_id } = await endedRun(w, 6);
     let others: Promise<unknown> | null = null;
@@ -154,7 +155,7 @@ describe('what else is due in the archive', () => {
       await (others ??= archiveRun(w.deps, run_id));
       await w.archive.putSegment(segment);
     } };
-    await archiveRun({ ...w.deps, archive: slow }, run_id);
+    await archive({ ...w.deps, archive: slow }, run_id);
     expect(keysOf(w.archive, run_id).filter((key) => key.includes('/events/'))).toEqual([`runs/${run_id}/events/000000000001-000000000009.jsonl`]);
   });
 

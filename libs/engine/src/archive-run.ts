@@ -38,14 +38,12 @@ export interface ArchiveOptions {
 export async function archiveRun(deps: ArchiveDeps, run_id: string): Promise<number> {
   let [written, overtaken] = [0, false];
   for (;;) {
-    const range = await deps.store.seal(run_id, deps.options.segment_events);
-    if (range === null) break;
-    await putRange(deps, range);
-    if (await deps.store.archived(range, deps.options) === 'overtaken') overtaken = true;
-    const count = range.last_seq - range.first_seq + 1;
+    const part = await archivePart(deps, run_id);
+    if (part === null) break;
+    overtaken ||= part.overtaken;
+    const count = part.range.last_seq - part.range.first_seq + 1;
     written += count;
-    deps.observe?.('ok');
-    if (range.ended) break;
+    if (part.range.ended) break;
     if (count < deps.options.segment_events) return written;
   }
   const duty = await deps.store.archiveDuty(run_id);
@@ -67,14 +65,24 @@ async function mergeAgain({ store, archive }: ArchiveDeps, run_id: string): Prom
 
 /** Archives what a run has, as far as `seq` at least. Throws as `archiveRun` does. */
 export async function archiveUpTo(deps: ArchiveDeps, run_id: string, seq: number): Promise<void> {
-  for (;;) {
-    const range = await deps.store.seal(run_id, deps.options.segment_events);
-    if (range === null) return;
-    await putRange(deps, range);
-    await deps.store.archived(range, deps.options);
-    deps.observe?.('ok');
-    if (range.last_seq >= seq) return;
+  let overtaken = false;
+  for (let last = 0; last < seq;) {
+    const part = await archivePart(deps, run_id);
+    if (part === null) break;
+    overtaken ||= part.overtaken;
+    last = part.range.last_seq;
   }
+  if (overtaken) await mergeAgain(deps, run_id);
+}
+
+/** The next part of what a run has; null where everything is there. */
+async function archivePart(deps: ArchiveDeps, run_id: string): Promise<{ readonly range: SealedRange; readonly overtaken: boolean } | null> {
+  const range = await deps.store.seal(run_id, deps.options.segment_events);
+  if (range === null) return null;
+  await putRange(deps, range);
+  const overtaken = await deps.store.archived(range, deps.options) === 'overtaken';
+  deps.observe?.('ok');
+  return { range, overtaken };
 }
 
 /** When a removal is carried out again: any write that had begun before it has ended by then, one way or the other. */
