@@ -1,6 +1,6 @@
 /** Schedules outlive their store: what was changed goes to the archive, and comes back with its next time. */
 import { cronTimes } from '@treadle/cron';
-import { archiveSchedules, restoreSchedules, scheduledRunId, type ScheduleDefinition } from '@treadle/engine';
+import { ArchiveFailed, archiveSchedules, restoreSchedules, scheduledRunId, type ScheduleDefinition } from '@treadle/engine';
 import { createMemoryArchive, createMemoryScheduleStore, newScheduleId, someDefinition } from '@treadle/testkit';
 import { beforeEach, describe, expect, test } from 'vitest';
 
@@ -62,6 +62,19 @@ describe('what has changed', () => {
     expect(await archived()).toHaveLength(1);
     nowMs += hour;
     expect(await schedules.dueForArchive(0, round)).toEqual([]);
+  });
+
+  test('and what the archive refuses of one holds back no other', async () => {
+    const [refused, good] = [await create(), await create()];
+    const refusing = { ...archive, putSchedule: async (schedule: Parameters<typeof archive.putSchedule>[0]) => {
+      if (schedule.id === refused) throw new ArchiveFailed('refused', '403');
+      await archive.putSchedule(schedule);
+    } };
+    await expect(archiveSchedules({ schedules, archive: refusing }, 0, round)).rejects.toThrow('403');
+    expect(await archived()).toMatchObject([{ id: good }]);
+    nowMs += 5000;
+    await carry();
+    expect(await archived()).toHaveLength(2);
   });
 
   test('between the look and the put is carried, too', async () => {
