@@ -1,17 +1,20 @@
 /**
- * Plays one incident for people: `npm run incident -- slow-redis [calm seconds]`. Starts a system under load with a Prometheus and our
- * alerts beside it, is calm for a while, then lets the fault happen, until Ctrl-C.
+ * Plays one incident for people: `npm run incident -- slow-redis [calm seconds]`; with `any` one by chance, whose name is told at the end. Starts a system
+ * under load with a Prometheus and our alerts beside it, is calm for a while, then lets the fault happen, until Ctrl-C.
  */
+import { randomInt } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { root } from '../e2e/processes.ts';
 import { hasPrometheus, startPrometheus } from '../operate/prometheus.ts';
 import { incidents, startLoadedSystem } from './incidents.ts';
 
-const [name = '', calm = '60'] = process.argv.slice(2);
+const [asked = '', calm = '60'] = process.argv.slice(2);
+const names = Object.keys(incidents);
+const name = asked === 'any' ? names[randomInt(names.length)]! : asked;
 const incident = incidents[name];
 if (incident === undefined || !/^\d+$/.test(calm)) {
-  process.stderr.write(`usage: npm run incident -- ${Object.keys(incidents).join('|')} [calm seconds]\n`);
+  process.stderr.write(`usage: npm run incident -- any|${names.join('|')} [calm seconds]\n`);
   process.exit(2);
 }
 if (!hasPrometheus()) process.exit(3);
@@ -25,6 +28,7 @@ await Promise.race([sleep(Number(calm) * 1000, undefined, { ref: false }), stopp
 incident.begin(system);
 process.stdout.write('Something has happened: runs are slow. docs/runbook.md says where to look.\n');
 await stopped;
+process.stdout.write(`It was ${name}. ${incident.title}\n`);
 await Promise.all([prometheus.stop(), system.stop()]);
 // Handles that do not close keep node busy for ever in its own clearing up.
 process.exit();
