@@ -1,7 +1,8 @@
 /** What the API is given, and how it may be set. */
 import type { AgentSpec, ChainSpec, WebhookTarget } from '@treadle/core';
-import type { Arms, CanaryDeps, Clock, CronTimes, LogDeps, LogFollowers, ModelFleet, Randomness, RunDirectory, ScheduleDirectory, Tracer, WorkerRegistry } from '@treadle/engine';
+import type { Arms, CanaryDeps, Clock, CronTimes, KeyDirectory, LogDeps, LogFollowers, ModelFleet, Randomness, RunDirectory, ScheduleDirectory, Tracer, WorkerRegistry } from '@treadle/engine';
 import type { BoardQueues } from '@treadle/queue';
+import type { IssuedKeys } from './auth/issued-keys.ts';
 import type { KeyTable } from './auth/keys.ts';
 import type { OpenStreams } from './events/open-streams.ts';
 import type { ReadableArchive } from './store/guarded-store.ts';
@@ -61,8 +62,10 @@ export interface ApiDeps {
   readonly webhookProblem?: (target: WebhookTarget) => { readonly field: 'url' | 'endpoint'; readonly problem: string } | null;
   /** To look at the trials and to move them. */
   readonly trials?: Trials;
-  /** Null: no authentication, everybody is tenant `default` with every scope. */
+  /** Of the configuration. Null: no authentication, everybody is tenant `default` with every scope. */
   readonly keys: KeyTable | null;
+  /** Those that were issued over the API. In the same store. */
+  readonly issued: KeyDirectory;
   readonly health: () => Promise<Health>;
   /** In words for people why no new run is taken now; null where one is. */
   readonly full?: () => string | null;
@@ -102,6 +105,8 @@ export interface ApiOptions {
   readonly streamOutageMs?: number;
   /** Pause between two looks of an event stream at a store that is away. Default 1,000. */
   readonly streamRetryMs?: number;
+  /** How often it is asked whether the key of an open stream, or of a wait, was revoked. Default 5,000. */
+  readonly keyWatchMs?: number;
   /** How long open streams are given to end when the server closes. Default 2,000. */
   readonly closeGraceMs?: number;
 }
@@ -112,7 +117,7 @@ export function settingsOf(options: ApiOptions): Settings {
   return {
     version: '0.0.0', defaultAgent: 'assistant', maxBodyBytes: 1024 * 1024, heartbeatMs: 15_000, maxBufferedBytes: 256 * 1024,
     drainTimeoutMs: 30_000, requestTimeoutMs: 30_000, callTimeoutMs: 2000, requestBudgetMs: 4000, notAfterMs: 3000, streamOutageMs: 60_000, streamRetryMs: 1000,
-    closeGraceMs: 2000, ...options,
+    keyWatchMs: 5000, closeGraceMs: 2000, ...options,
   };
 }
 
@@ -123,6 +128,8 @@ export interface ApiContext {
   /** The store for one request: its budget begins now. */
   readonly store: () => RunDirectory;
   readonly schedules: () => ScheduleDirectory;
+  readonly keys: () => KeyDirectory;
+  readonly issuedKeys: IssuedKeys;
   /** Reading logs, each call bounded, the whole not. */
   readonly log: LogDeps & { readonly store: RunDirectory; readonly archive: ReadableArchive };
   readonly streams: OpenStreams;

@@ -1,6 +1,5 @@
 export { createKeyTable, loadKeys, mayUse, scopes, type ApiKey, type KeysOutcome, type KeyTable, type Principal, type Scope } from './auth/keys.ts';
 export type { AgentCatalogue, ApiDeps, ApiLogger, ApiOptions, Health, OfferedAgent } from './dependencies.ts';
-export { notBuiltRoutes } from './not-built.ts';
 export { Problem, problemTitles, type FieldProblem, type ProblemCode } from './problem.ts';
 export type { ApiInstance } from './server/api-types.ts';
 export { createApiServer } from './server.ts';

@@ -10,12 +10,13 @@
 import Fastify, { type FastifyReply } from 'fastify';
 import { agentRoutes } from './agents/routes.ts';
 import { authenticate } from './auth/authenticate.ts';
+import { IssuedKeys } from './auth/issued-keys.ts';
 import { breakerRoutes } from './breakers/routes.ts';
 import { chainRoutes } from './chains/routes.ts';
 import { settingsOf, type ApiContext, type ApiDeps, type ApiOptions } from './dependencies.ts';
 import { createOpenStreams } from './events/open-streams.ts';
 import { eventRoutes } from './events/routes.ts';
-import { notBuilt } from './not-built.ts';
+import { keyRoutes } from './keys/routes.ts';
 import { homeRoute } from './operations/home.ts';
 import { describeRoutes, openApiRoute } from './operations/openapi.ts';
 import { operationRoutes } from './operations/routes.ts';
@@ -35,7 +36,7 @@ import { queueRoutes } from './queues/routes.ts';
 import { usageRoutes } from './usage/routes.ts';
 import { webhookRoutes } from './webhooks/routes.ts';
 import { workerRoutes } from './workers/routes.ts';
-import { guardedArchive, guardedSchedules, guardedStore } from './store/guarded-store.ts';
+import { guardedArchive, guardedKeys, guardedSchedules, guardedStore } from './store/guarded-store.ts';
 
 /** A fastify instance to `listen` with, or to `inject` into. */
 export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance {
@@ -59,7 +60,7 @@ export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance
   useZod(app);
   refuseUnknownQueries(app);
   checkFirst(app.withTypeProvider<ZodTypes>(), context);
-  authenticate(app, deps);
+  authenticate(app, context);
   acceptJsonBodies(app, context.settings.maxBodyBytes);
   describeRoutes(app, context.settings.version);
   void app.register(async (instance) => {
@@ -81,7 +82,7 @@ export function createApiServer(deps: ApiDeps, options: ApiOptions): ApiInstance
     usageRoutes(api, context);
     webhookRoutes(api, context);
     queueRoutes(api, context);
-    notBuilt(api);
+    keyRoutes(api, context);
   });
   return app.withTypeProvider<ZodTypes>();
 }
@@ -94,6 +95,8 @@ function contextOf(deps: ApiDeps, options: ApiOptions): ApiContext {
     deps, settings, streams,
     store: () => guardedStore(deps.store, { callTimeoutMs, budgetMs: requestBudgetMs }),
     schedules: () => guardedSchedules(deps.schedules, { callTimeoutMs, budgetMs: requestBudgetMs }),
+    keys: () => guardedKeys(deps.issued, { callTimeoutMs, budgetMs: requestBudgetMs }),
+    issuedKeys: new IssuedKeys(guardedKeys(deps.issued, { callTimeoutMs })),
     log: { store: guardedStore(deps.store, { callTimeoutMs }), archive: guardedArchive(deps.archive, requestBudgetMs) },
   };
 }

@@ -10,7 +10,7 @@ import { insideOf } from '@treadle/egress';
 import { createArchiveProbe, LogFollowers, shownWhenArchived, type RunStore, type Tracer } from '@treadle/engine';
 import { openArchive } from '@treadle/event-archive';
 import { cronTimes } from '@treadle/cron';
-import { createCanaryStore, createModelFleet, createWorkerRegistry } from '@treadle/fleet';
+import { createCanaryStore, createKeyDirectory, createModelFleet, createWorkerRegistry } from '@treadle/fleet';
 import { boardQueues, turnJobs } from '@treadle/queue';
 import { connectRedis, createEventFeed, createRedisClock, createRunStore, createScheduleStore, describeRedis, inspectRedis, readinessProblems, whenReady, type RedisClock } from '@treadle/run-store';
 import { createMetrics, watchEventLoop, type Logger, type Metrics } from '@treadle/telemetry';
@@ -93,7 +93,7 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
   const deps: ApiDeps = {
     boardQueues: board.queues,
     store: readable, archive, schedules: createScheduleStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards }), cron: cronTimes,
-    fleet: createModelFleet({ redis, prefix: settings.prefix }), workers: createWorkerRegistry(redis, { prefix: settings.prefix }), followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, chainNames: Object.keys(setup.config.chains), keys, logger, ...trials.deps, webhookProblem: (target) => targetProblem(target, webhookRules(setup)), ...(setup.tracer === undefined ? {} : { tracer: setup.tracer }),
+    fleet: createModelFleet({ redis, prefix: settings.prefix }), workers: createWorkerRegistry(redis, { prefix: settings.prefix }), followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, chainNames: Object.keys(setup.config.chains), keys, issued: createKeyDirectory(redis, { prefix: settings.prefix }), logger, ...trials.deps, webhookProblem: (target) => targetProblem(target, webhookRules(setup)), ...(setup.tracer === undefined ? {} : { tracer: setup.tracer }),
     health: async () => {
       const [problems, inArchive] = await Promise.all([readinessProblems(redis, settings), probe.problem()]);
       // Runs are accepted and followed without it.

@@ -25,14 +25,13 @@ const commands: Record<string, Command> = {
   breakers: { usage: 'ls|open|reset [ID] [--json]', about: 'models and keys that are not asked now; force a breaker open, or reset one', whole: async () => (await import('./commands/breakers.ts')).breakersUsage, load: async () => (await import('./commands/breakers.ts')).breakersCommand },
   usage: { usage: '[--group-by model|agent|day] [--from DAY] [--to DAY] [--json]', about: 'tokens and cost of ended runs', load: async () => (await import('./commands/usage.ts')).usageCommand },
   webhooks: { usage: 'ls|redeliver [ID] [--json]', about: 'what was told of ended runs; send it again', whole: async () => (await import('./commands/webhooks.ts')).webhooksUsage, load: async () => (await import('./commands/webhooks.ts')).webhooksCommand },
+  keys: { usage: 'create|ls|revoke [ID] [--json]', about: 'API keys for tenants', whole: async () => (await import('./commands/keys.ts')).keysUsage, load: async () => (await import('./commands/keys.ts')).keysCommand },
   doctor: { usage: '[--config FILE] [--json]', about: 'check Redis, archive, models, agents and MCP servers', load: async () => (await import('./commands/doctor.ts')).doctorCommand },
   restore: { usage: '--from-archive [--accept-repeats] [--json]', about: 'Redis is lost: rebuild every unfinished run and every schedule from the archive', load: async () => (await import('./commands/restore.ts')).restoreCommand },
   api: { usage: '', about: 'one API process, configured by the environment', load: async () => (await import('./commands/api.ts')).apiCommand },
   worker: { usage: '', about: 'one worker process, configured by the environment', load: async () => (await import('./commands/worker.ts')).workerCommand },
   test: { usage: '', about: 'all tests, with what they need', load: async () => (await import('./commands/test.ts')).testCommand },
 };
-
-const later = ['keys'];
 
 function help(): string {
   return ['usage: treadle <command>', ...Object.entries(commands).map(([name, each]) => `  ${`${name} ${each.usage}`.padEnd(60)} ${each.about}`), aboutJson].join('\n');
@@ -52,7 +51,6 @@ async function main(name: string | undefined, args: string[]): Promise<number> {
     process.stdout.write(`${name === undefined || asked === undefined ? help() : await helpOf(name, asked)}\n`);
     return exitCodes.done;
   }
-  if (later.includes(name)) throw new CommandFailed(exitCodes.badUsage, [`not_supported: treadle ${name} is not built yet`]);
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (command === undefined) throw new CommandFailed(exitCodes.badUsage, [`unknown command "${name}"`, help()]);
   const run = await command.load();

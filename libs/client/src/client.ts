@@ -3,6 +3,7 @@
  */
 import type { RunEvent } from '@treadle/core';
 import type { Canary, CanaryOrder, ListedChain, ListedModel } from './canary.ts';
+import { keysOf, type KeysOfClient } from './keys.ts';
 import { schedulesOf, type SchedulesOfClient } from './schedules.ts';
 import { createSseParser } from './sse.ts';
 import type { UsageReport, UsageRequest } from './usage.ts';
@@ -131,7 +132,7 @@ export interface CancelFilter {
   readonly cursor?: string;
 }
 
-export interface Client extends SchedulesOfClient {
+export interface Client extends KeysOfClient, SchedulesOfClient {
   createRun(request: RunRequest, options?: { readonly idempotencyKey?: string }): Promise<Run>;
   /** All of them or, where one is refused, none; in their order. With a key an interrupted batch is completed by asking again. */
   createRuns(requests: readonly RunRequest[], options?: { readonly idempotencyKey?: string }): Promise<readonly Run[]>;
@@ -199,6 +200,7 @@ export function createClient(options: ClientOptions): Client {
   const json = async <T>(method: string, path: string, init?: Parameters<typeof send>[2]): Promise<T> => (await send(method, path, init)).json() as Promise<T>;
 
   return {
+    ...keysOf(json),
     ...schedulesOf(json),
     createRun: (request, { idempotencyKey } = {}) => json('POST', '/v1/runs', {
       body: request, ...(idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': idempotencyKey } }) }),

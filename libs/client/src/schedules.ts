@@ -45,7 +45,8 @@ export interface SchedulesOfClient {
   removeSchedule(id: string): Promise<{ readonly id: string; readonly deleted_at: string }>;
 }
 
-type Json = <T>(method: string, path: string, init?: { readonly body?: unknown; readonly headers?: Record<string, string> }) => Promise<T>;
+/** Asks the API, and answers its JSON. */
+export type Json = <T>(method: string, path: string, init?: { readonly body?: unknown; readonly headers?: Record<string, string> }) => Promise<T>;
 
 export function schedulesOf(json: Json): SchedulesOfClient {
   const at = (id: string): string => `/v1/schedules/${encodeURIComponent(id)}`;

@@ -18,6 +18,7 @@ export type {
 } from './ports/schedule-store.ts';
 export { noSpan, noTracer, traced, type Carrier, type Span, type SpanContext, type SpanEnd, type Traced, type Tracer } from './ports/tracer.ts';
 export { createArchiveProbe, type ArchiveProbe, type ArchiveProbeOptions } from './archive-probe.ts';
+export type { IssuedKey, KeyDirectory, KeyScope } from './ports/key-directory.ts';
 export type { SeenWorker, WorkerRegistry, WorkerReport } from './ports/worker-registry.ts';
 export { StoreAway } from './ports/run-store.ts';
 export type {

@@ -9,6 +9,12 @@ export interface FleetKeys {
   readonly benches: string;
   /** Hash: worker → JSON of what it last said, with when. */
   readonly workers: string;
+  /** Hash: id → "created JSON" of an API key that was issued. */
+  readonly apiKeys: string;
+  /** Hash: SHA-256 of an API key → its id. */
+  readonly apiKeyHashes: string;
+  /** Zset: ids of API keys, of a tenant or (null) of all. */
+  apiKeyIds(tenant: string | null): string;
   /** String, as long as a window: the number of the last exchange of one process. */
   said(process_id: string): string;
   /** String with a lease: who probes. */
@@ -29,7 +35,8 @@ export interface FleetKeys {
 export function fleetKeys(prefix: string): FleetKeys {
   const slot = `{${prefix}:fleet}`;
   return {
-    outcomes: `${slot}:outcomes`, breakers: `${slot}:breakers`, benches: `${slot}:benches`, workers: `${slot}:workers`,
+    outcomes: `${slot}:outcomes`, breakers: `${slot}:breakers`, benches: `${slot}:benches`, workers: `${slot}:workers`, apiKeys: `${slot}:api_keys`, apiKeyHashes: `${slot}:api_key_hashes`,
+    apiKeyIds: (tenant) => (tenant === null ? `${slot}:api_key_ids` : `${slot}:api_key_ids:${tenant}`),
     said: (process_id) => `${slot}:said:${process_id}`,
     probe: (breaker_id) => `${slot}:probe:${breaker_id}`,
     rates: (target) => ['granted', 'flying', 'calls', 'line', 'bookings'].map((part) => `${slot}:rates:${part}:${target}`),

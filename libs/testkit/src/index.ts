@@ -19,6 +19,8 @@ export {
   type ArchiveUnderTest, type CephServer, type MemoryArchive, type OtherS3Server, type S3Request, type S3Server, type S3ServerOptions,
 } from './s3/index.ts';
 export { canaryStoreConformance } from './conformance/canary-store.ts';
+export { createMemoryKeyDirectory } from './doubles/key-directory.ts';
+export { keyDirectoryConformance } from './conformance/key-directory.ts';
 export { createMemoryWorkerRegistry, type MemoryWorkerRegistry } from './doubles/worker-registry.ts';
 export { workerRegistryConformance, type WorkerRegistryUnderTest } from './conformance/worker-registry.ts';
 export { modelFleetConformance, runStoreConformance, type FleetUnderTest, type JobUnderTest, type RunStoreUnderTest } from './conformance/index.ts';

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { readLog } from '@treadle/engine';
 import { isEnded } from '@treadle/core';
 import { z } from 'zod';
-import { expiryOf, tenantOf } from '../auth/authenticate.ts';
+import { tenantOf } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
 import { findRun } from '../runs/find.ts';
 import { runParams } from '../runs/run-schema.ts';
@@ -53,7 +53,7 @@ export function eventRoutes(app: ApiInstance, context: ApiContext): void {
     const atEnd = isEnded(view.status) && after_seq === view.last_seq;
     if (form === 'sse' && atEnd && !reset && lastEventId !== undefined) return reply.code(204).send();
     if (form !== 'json' && request.method === 'HEAD') return reply.header('content-type', mediaTypes[form]).send();
-    const stream = { run_id, after_seq, seen_epoch, reset, atEnd, types, reply, expires_at_ms: expiryOf(request) };
+    const stream = { run_id, after_seq, seen_epoch, reset, atEnd, types, reply };
     switch (form) {
       case 'sse':
         await serveEventStream(context, stream);

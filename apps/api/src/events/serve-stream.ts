@@ -1,6 +1,7 @@
 /** The two streams of a log: Server-Sent Events, which stay open, and JSONL, which ends with what is there. */
 import type { FastifyReply } from 'fastify';
 import type { LogEntry } from '@treadle/engine';
+import { watchKey } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
 import { followLog } from './follow.ts';
 import { logLines } from './pager.ts';
@@ -18,20 +19,14 @@ export interface StreamRequest extends Connection {
   readonly types: ReadonlySet<string> | null;
 }
 
-export interface Connection {
-  readonly reply: FastifyReply;
-  /** Ends the stream when its key expires; epoch milliseconds, null for never. */
-  readonly expires_at_ms: number | null;
-}
+/** Ends when its key expires or is revoked. */
+export interface Connection { readonly reply: FastifyReply }
 
 const eventStreamHead = {
   'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no',
   'x-content-type-options': 'nosniff', connection: 'close',
 };
 const jsonLinesHead = { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', connection: 'close' };
-
-/** Timers can count no further; a stream that ends then is resumed. */
-const maxTimerMs = 2 ** 31 - 1;
 
 /** How soon a browser comes back when the connection is lost, ms. */
 const retryMs = 1000;
@@ -102,16 +97,16 @@ interface Opened {
   readonly gone: (callback: () => void) => void;
 }
 
-function open(context: ApiContext, { reply, expires_at_ms }: Connection, head: Readonly<Record<string, string>>): Opened {
+function open(context: ApiContext, { reply }: Connection, head: Readonly<Record<string, string>>): Opened {
   const { settings, streams } = context;
   reply.hijack();
   const { raw } = reply;
   const { socket } = reply.request.raw;
   const abort = new AbortController();
-  const expiry = expires_at_ms === null ? null : setTimeout(() => abort.abort(), Math.min(maxTimerMs, expires_at_ms - context.deps.clock.nowMs())).unref();
+  const unwatch = watchKey(reply.request, context, () => abort.abort());
   raw.once('close', () => {
     abort.abort();
-    if (expiry !== null) clearTimeout(expiry);
+    unwatch();
   });
   raw.writeHead(200, head);
   const writer = createStreamWriter(raw, settings);

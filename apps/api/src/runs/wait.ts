@@ -2,13 +2,13 @@
 import { isEnded } from '@treadle/core';
 import { LogSetBack, type RunView } from '@treadle/engine';
 import type { FastifyRequest } from 'fastify';
-import { expiryOf } from '../auth/authenticate.ts';
+import { watchKey } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
 import { findRun } from './find.ts';
 
 export interface Wait { readonly tenant: string; readonly run_id: string; readonly timeoutMs: number; readonly request: FastifyRequest }
 
-/** The run when it has ended, or as it is when the time is over, the client has gone, its key expires or the server closes. */
+/** The run when it has ended, or as it is when the time is over, the client has gone, its key expires or is revoked, or the server closes. */
 export async function waitForRun(context: ApiContext, wait: Wait): Promise<RunView> {
   const find = () => findRun({ store: context.store(), archive: context.log.archive }, wait.tenant, wait.run_id);
   const { view } = await find();
@@ -32,8 +32,8 @@ async function followFrom({ deps }: ApiContext, run_id: string, options: { reado
 async function untilEnded(context: ApiContext, wait: Wait, after_seq: number): Promise<void> {
   const over = new AbortController();
   const stop = (): void => over.abort();
-  const expiresMs = expiryOf(wait.request);
-  const timer = setTimeout(stop, expiresMs === null ? wait.timeoutMs : Math.min(wait.timeoutMs, expiresMs - context.deps.clock.nowMs()));
+  const timer = setTimeout(stop, wait.timeoutMs);
+  const unwatch = watchKey(wait.request, context, stop);
   const { socket } = wait.request.raw;
   socket.once('close', stop);
   const left = context.streams.open(stop);
@@ -41,6 +41,7 @@ async function untilEnded(context: ApiContext, wait: Wait, after_seq: number): P
     for (let from: number | null = after_seq; from !== null;) from = await followFrom(context, wait.run_id, { after_seq: from, signal: over.signal });
   } finally {
     clearTimeout(timer);
+    unwatch();
     socket.off('close', stop);
     left();
   }

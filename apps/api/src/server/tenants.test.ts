@@ -1,6 +1,5 @@
 /** C83, generated from the OpenAPI file: a route that is added is tested without being named here. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { notBuiltRoutes } from '../not-built.ts';
 import { asked, begins, createdRun, createTestApi, ends, keysOf, type TestApi } from '../fixtures/test-api.ts';
 
 let api: TestApi;
@@ -43,14 +42,6 @@ test('every documented route answers a foreign run as an absent one: 404, same b
         expect([path, answer.statusCode, answer.body]).toEqual([path, 404, expected.body]);
       }
     }
-  }
-});
-
-test('a route that is not built says the same of every id', async () => {
-  for (const [method, url] of notBuiltRoutes) {
-    const ask = (id: string) => api.app.inject({ method, url: url.replaceAll(/:\w+/g, id), ...asked(keysOf.alpha) });
-    const [theirs, nobodys] = [await ask(foreign.live), await ask(absent)];
-    expect([url, theirs.statusCode, theirs.json().code, theirs.body]).toEqual([url, 501, 'not_supported', nobodys.body]);
   }
 });
 

@@ -7,7 +7,7 @@
 import { idIn, isId, shardOf } from '@treadle/core';
 import { mintRunId, type StoredSession } from '@treadle/engine';
 import { z } from 'zod';
-import { expiryOf, tenantOf } from '../auth/authenticate.ts';
+import { tenantOf } from '../auth/authenticate.ts';
 import type { ApiContext } from '../dependencies.ts';
 import { logLines } from '../events/pager.ts';
 import { serveLines } from '../events/serve-stream.ts';
@@ -83,7 +83,7 @@ export function sessionRoutes(app: ApiInstance, context: ApiContext): void {
     await findSession(context, tenant, session_id);
     const { run_ids } = await context.store().list({ tenant, status: null, agent: null, tag: null, session_id, before_id: null, limit: mostRuns });
     if (request.method === 'HEAD') return reply.type('application/x-ndjson').send();
-    await serveLines(context, { reply, expires_at_ms: expiryOf(request) }, lines(context, run_ids.toReversed()));
+    await serveLines(context, { reply }, lines(context, run_ids.toReversed()));
     return reply;
   });
 }

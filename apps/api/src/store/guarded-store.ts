@@ -4,7 +4,7 @@
  * 1. No call takes longer than `callTimeoutMs`, nor than what is left of the request's budget.
  * 2. A call that is given up after it was made counts as sent; one for which no time is left is not made.
  */
-import type { Archive, ModelFleet, RunDirectory, ScheduleDirectory } from '@treadle/engine';
+import type { Archive, KeyDirectory, ModelFleet, RunDirectory, ScheduleDirectory } from '@treadle/engine';
 import { ArchiveUnavailable, StoreUnavailable, storeUnavailable } from './unavailable.ts';
 
 export interface GuardOptions {
@@ -64,6 +64,18 @@ export function guardedSchedules(schedules: ScheduleDirectory, options: GuardOpt
     change: (change) => bounded(() => schedules.change(change)),
     remove: (schedule) => bounded(() => schedules.remove(schedule)),
     list: (query) => bounded(() => schedules.list(query)),
+  };
+}
+
+/** Keys that were issued lie in the same store. */
+export function guardedKeys(keys: KeyDirectory, options: GuardOptions): KeyDirectory {
+  const bounded = boundedBy(options);
+  return {
+    issue: (key) => bounded(() => keys.issue(key)),
+    find: (key_sha256) => bounded(() => keys.find(key_sha256)),
+    get: (id) => bounded(() => keys.get(id)),
+    list: (query) => bounded(() => keys.list(query)),
+    revoke: (key) => bounded(() => keys.revoke(key)),
   };
 }
 

@@ -1,7 +1,7 @@
-import { startRedis, workerRegistryConformance, type RedisServer } from '@treadle/testkit';
+import { keyDirectoryConformance, startRedis, workerRegistryConformance, type RedisServer } from '@treadle/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll } from 'vitest';
-import { createWorkerRegistry } from './index.ts';
+import { createKeyDirectory, createWorkerRegistry } from './index.ts';
 
 let server: RedisServer;
 let redis: Redis;
@@ -21,3 +21,5 @@ workerRegistryConformance('Redis', () => ({
   registry: createWorkerRegistry(redis, { prefix: `workers-${++made}`, forgetMs }), forgetMs,
   passTime: (ms) => new Promise((resolve) => { setTimeout(resolve, ms); }),
 }));
+
+keyDirectoryConformance('Redis', () => createKeyDirectory(redis, { prefix: `keys-${++made}` }));
