@@ -1,5 +1,5 @@
 /**
- * R28: twenty secrets, each said aloud by whoever is given it, in thirty-two situations in which something goes wrong: they are nowhere in what
+ * R28: twenty secrets, each said aloud by whoever is given it, in thirty-three situations in which something goes wrong: they are nowhere in what
  * the system writes, stores, shows, answers or sends on. All of them are there in every situation; what each has brought is searched at the end.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -27,8 +27,10 @@ const secrets = {
 } as const;
 /** Of somebody who asks with a key that nobody has given out. */
 const unknownKey = 'tk_unknown_ce6f73';
+/** Keys that the API has issued, with what they are called. */
+const issuedKeys: [string, string][] = [];
 /** As they may be written. */
-const forms = Object.entries({ ...secrets, unknownKey }).flatMap(([name, value]) => [...new Set([value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1), Buffer.from(value).toString('base64'), value.replace('whsec_', ''), value.startsWith('whsec_') ? Buffer.from(value.slice(6), 'base64').toString() : value])].map((form) => [name, form] as const));
+const formsOf = (all: readonly (readonly [name: string, value: string])[]): (readonly [name: string, form: string])[] => all.flatMap(([name, value]) => [...new Set([value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1), Buffer.from(value).toString('base64'), value.replace('whsec_', ''), value.startsWith('whsec_') ? Buffer.from(value.slice(6), 'base64').toString() : value])].map((form) => [name, form] as const));
 
 interface Situation {
   /** How it is told: `model` begins a run whose only model does this, `tool` one that calls this tool, `act` does something else. Answers what was shown. */
@@ -81,6 +83,19 @@ const situations: Readonly<Record<string, Situation>> = {
       return (await Promise.all((await Promise.all(answers)).map((answer) => answer.text()))).join('\n');
     },
     shows: /unauthorized/,
+  },
+  'keys are issued, used, misused and revoked': {
+    act: async () => {
+      const [backend, other] = [await admin.createKey({ name: 'backend', tenant: 'acme' }), await admin.createKey({ name: 'other', scopes: ['read'] })];
+      issuedKeys.push(['issued', backend.key], ['revoked', other.key]);
+      const run = await ran(createClient({ url: stage.api.url, apiKey: backend.key }), backend.key, { agent: 'tester', input: 'use good' });
+      const ask = async (key: string, path: string, init: RequestInit = {}) => (await fetch(`${stage.api.url}${path}`, { ...init, headers: as(key) })).text();
+      const misused = [await ask(other.key, '/v1/keys'), await ask(other.key, '/v1/runs', { method: 'POST', body: '{"input":"x"}' }), await ask(backend.key, `/v1/keys/${other.id}`, { method: 'DELETE' })];
+      await admin.revokeKey(other.id);
+      const listed = await treadle(['keys', 'ls'], { env: { TREADLE_URL: stage.api.url, TREADLE_API_KEY: secrets.admin } });
+      return [run, ...misused, await ask(other.key, '/v1/runs'), listed.stdout, listed.stderr].join('\n');
+    },
+    shows: /"status":"completed"[^]*forbidden[^]*unauthorized[^]*key_[0-9a-f]{32} {2}acme {2}read,write {2}never expires {2}backend/,
   },
   'somebody sends what cannot be taken': {
     act: async () => {
@@ -258,7 +273,7 @@ describe('R28', () => {
 
   test('of twelve secrets and more in over thirty situations none is in a log, an event, an error, a metric, a trace or an answer, in Redis, in the archive, or in what a model is asked', async () => {
     expect(Object.keys(secrets).length).toBeGreaterThanOrEqual(12);
-    expect([Object.keys(situations).length, Object.keys(shown).length]).toEqual([32, 32]);
+    expect([Object.keys(situations).length, Object.keys(shown).length]).toEqual([33, 33]);
     for (const [place, said] of Object.entries(await pagesText({ api: stage.api.url, workers: [worker.url] }, as(secrets.admin)))) shown[place] = said;
     shown['doctor'] = Object.values(await treadle(['doctor'], { env: stage.env })).join('\n');
     shown['Redis'] = await redisText(stage.redis.url);
@@ -270,8 +285,10 @@ describe('R28', () => {
     // What is looked for was really said, and what is looked through has something in it.
     for (const name of ['model_key', 'model_key_written', 'mcp_header', 'header_token', 'header_written', 'query', 'collector', 'webhook_header', 'webhook_query'] as const) expect(heard, name).toContain(secrets[name]);
     expect(shown['worker log']).toContain('traces cannot be sent');
+    expect(shown['Redis']).toContain(createHash('sha256').update(issuedKeys[0]![1]).digest('hex'));
     expect(shown['archive']).toContain('what you sent is wrong');
     for (const [place, said] of Object.entries(shown)) expect(said.length, place).toBeGreaterThan(10);
+    const forms = formsOf([...Object.entries({ ...secrets, unknownKey }), ...issuedKeys]);
     const found = Object.entries(shown).flatMap(([place, said]) => forms.filter(([, form]) => said.includes(form)).map(([name]) => `${name} in ${place}`));
     expect(found).toEqual([]);
   }, 120_000);

@@ -85,7 +85,7 @@ describe('the OpenAPI file', () => {
   test('is version 3.1 and names every route that is built, with its problems', async () => {
     const { openapi, paths } = await file();
     expect(openapi).toMatch(/^3\.1\./);
-    expect(Object.keys(paths).sort()).toEqual(['/healthz', '/readyz', '/v1/agents', '/v1/breakers', '/v1/breakers/{id}', '/v1/chains', '/v1/chains/{name}/canary', '/v1/models', '/v1/runs', '/v1/runs/batch', '/v1/runs/cancel', '/v1/runs/{run_id}',
+    expect(Object.keys(paths).sort()).toEqual(['/healthz', '/readyz', '/v1/agents', '/v1/breakers', '/v1/breakers/{id}', '/v1/chains', '/v1/chains/{name}/canary', '/v1/keys', '/v1/keys/{key_id}', '/v1/models', '/v1/runs', '/v1/runs/batch', '/v1/runs/cancel', '/v1/runs/{run_id}',
       '/v1/runs/{run_id}/approvals/{tool_use_id}', '/v1/runs/{run_id}/cancel', '/v1/runs/{run_id}/events', '/v1/runs/{run_id}/fork', '/v1/runs/{run_id}/ledger', '/v1/runs/{run_id}/ledger/{tool_use_id}', '/v1/runs/{run_id}/messages', '/v1/runs/{run_id}/pause',
       '/v1/runs/{run_id}/replay', '/v1/runs/{run_id}/resume', '/v1/runs/{run_id}/steer', '/v1/runs/{run_id}/tree', '/v1/runs/{run_id}/wait',
       '/v1/schedules', '/v1/schedules/{schedule_id}', '/v1/sessions', '/v1/sessions/{session_id}', '/v1/sessions/{session_id}/events', '/v1/usage', '/v1/webhooks/deliveries', '/v1/webhooks/deliveries/{id}/redeliver', '/v1/workers']);
