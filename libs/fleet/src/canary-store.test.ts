@@ -1,23 +1,14 @@
 import type { CanaryDecision } from '@treadle/engine';
-import { canaryStoreConformance, startRedis, type RedisServer } from '@treadle/testkit';
+import { canaryStoreConformance, redisOfFile, startRedis } from '@treadle/testkit';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { canaryScripts, createCanaryStore } from './canary-store.ts';
 import { fleetKeys } from './keys.ts';
 
-let server: RedisServer;
 let redis: Redis;
 let count = 0;
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
-});
-
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+redisOfFile(({ url }) => redis = new Redis(url));
 
 canaryStoreConformance('Redis', () => createCanaryStore(redis, { prefix: `t${++count}` }));
 

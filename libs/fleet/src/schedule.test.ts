@@ -2,25 +2,16 @@
  * The schedule of rates, script against double: random courses of calls by a clock that both are given, and every answer must be the same.
  * So what is shown of the double with thousands of courses holds for the script.
  */
-import { createMemoryFleet, startRedis, type RedisServer } from '@treadle/testkit';
+import { createMemoryFleet, redisOfFile } from '@treadle/testkit';
 import type { ModelFleet } from '@treadle/engine';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createModelFleet } from './index.ts';
 
-let server: RedisServer;
 let redis: Redis;
 
-beforeAll(async () => {
-  server = await startRedis({ appendonly: 'no' });
-  redis = new Redis(server.url);
-});
-
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+redisOfFile(({ url }) => redis = new Redis(url), { appendonly: 'no' });
 
 /** Redis' time as scripts are given it: epoch ms that stand in the key `clock`. */
 const time = "(function() local ms = tonumber(redis.call('GET', 'clock')) return { math.floor(ms / 1000), ms % 1000 * 1000 } end)()";

@@ -1,20 +1,10 @@
-import { keyDirectoryConformance, startRedis, workerRegistryConformance, type RedisServer } from '@treadle/testkit';
+import { keyDirectoryConformance, redisOfFile, workerRegistryConformance } from '@treadle/testkit';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll } from 'vitest';
 import { createKeyDirectory, createWorkerRegistry } from './index.ts';
 
-let server: RedisServer;
 let redis: Redis;
 let made = 0;
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
-
+redisOfFile(({ url }) => redis = new Redis(url));
 const forgetMs = 2000;
 
 workerRegistryConformance('Redis', () => ({

@@ -1,8 +1,8 @@
 import { createServer, connect as connectTo, type AddressInfo, type Socket } from 'node:net';
 import type { RunStore } from '@treadle/engine';
 import { turnJobs } from '@treadle/queue';
-import { startRedis, type RedisServer } from '@treadle/testkit';
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { redisOfFile, startRedis, type RedisServer } from '@treadle/testkit';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { claimRun, commitOf, createRun, runIdIn } from './fixtures/runs.ts';
 import { connectRedis, createRunStore, type RedisClient, type RunStoreOptions } from './index.ts';
 import { mergePages } from './run-list.ts';
@@ -12,17 +12,12 @@ let redis: RedisClient;
 let prefix: string;
 let count = 0;
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = connectRedis(server.url, { role: 'command' });
+redisOfFile((of) => {
+  server = of;
+  return redis = connectRedis(of.url, { role: 'command' });
 });
 
 beforeEach(() => { prefix = `t${++count}`; });
-
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
 
 const storeOn = (client: RedisClient, options: RunStoreOptions): RunStore => createRunStore({ redis: client, jobs: turnJobs({ prefix }) }, options);
 const waiting = async (): Promise<string[]> => redis.zrange(`{${prefix}:00}:turns:prioritized`, 0, '-1');

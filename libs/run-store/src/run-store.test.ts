@@ -1,20 +1,10 @@
-import { runStoreConformance, startRedis, type RedisServer } from '@treadle/testkit';
-import { afterAll, beforeAll } from 'vitest';
+import { redisOfFile, runStoreConformance } from '@treadle/testkit';
 import { underTest } from './fixtures/under-test.ts';
 import { connectRedis, type RedisClient } from './index.ts';
 
-let server: RedisServer;
 let redis: RedisClient;
 let count = 0;
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = connectRedis(server.url, { role: 'command' });
-});
-
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+redisOfFile(({ url }) => redis = connectRedis(url, { role: 'command' }));
 
 runStoreConformance('Redis, with BullMQ’s script inside ours', () => underTest(redis, { prefix: `t${++count}`, shards: 1 }));

@@ -1,22 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { turnJobs } from '@treadle/queue';
-import { newScheduleId, scheduleStoreConformance, someDefinition, startRedis, type RedisServer } from '@treadle/testkit';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newScheduleId, scheduleStoreConformance, someDefinition, redisOfFile, startRedis } from '@treadle/testkit';
+import { expect, test } from 'vitest';
 import { connectRedis, createScheduleStore, type RedisClient } from './index.ts';
 
-let server: RedisServer;
 let redis: RedisClient;
 let count = 0;
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = connectRedis(server.url, { role: 'command' });
-});
-
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+redisOfFile(({ url }) => redis = connectRedis(url, { role: 'command' }));
 
 const storeOf = (prefix: string, shards: number, keepRemovedMs?: number) => createScheduleStore({ redis, jobs: turnJobs({ prefix }) }, { prefix, shards, ...(keepRemovedMs === undefined ? {} : { keepRemovedMs }) });
 const now = async (): Promise<number> => { const [seconds, micros] = await redis.time(); return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000); };

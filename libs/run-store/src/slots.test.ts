@@ -1,25 +1,16 @@
 import { noUsage } from '@treadle/core';
 import { turnJobs } from '@treadle/queue';
-import { newScheduleId, someDefinition, startRedis, type RedisServer } from '@treadle/testkit';
+import { newScheduleId, someDefinition, redisOfFile } from '@treadle/testkit';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { claimRun, commitOf, createRun, runIdIn } from './fixtures/runs.ts';
 import { createRunStore, createScheduleStore } from './index.ts';
 import { createKeys } from './keys.ts';
 import { scriptNames } from './script-texts.ts';
 
-let server: RedisServer;
 let redis: Redis;
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
-});
-
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+redisOfFile(({ url }) => redis = new Redis(url));
 
 /** What decides the slot: the text in the first braces, else the whole key. */
 function hashTag(key: string): string {

@@ -1,25 +1,16 @@
 /** What the conformance suite does not say of the outbox: pages over shards, and how long what has ended is kept. */
-import { startRedis, type RedisServer } from '@treadle/testkit';
+import { redisOfFile } from '@treadle/testkit';
 import { turnJobs } from '@treadle/queue';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { claimRun, commitOf, createRun } from './fixtures/runs.ts';
 import { createRunStore } from './index.ts';
 import { createKeys } from './keys.ts';
 
-let server: RedisServer;
 let redis: Redis;
 let count = 0;
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
-
+redisOfFile(({ url }) => redis = new Redis(url));
 const told = { tenant: 'acme', target: { url: 'https://a.example' }, lane: 'https://a.example', body: '{}' };
 const all = { limit: 100, per_tenant: 100, per_lane: 100, busy: {}, lease_ms: 60_000 };
 

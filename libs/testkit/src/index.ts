@@ -24,7 +24,7 @@ export { keyDirectoryConformance } from './conformance/key-directory.ts';
 export { createMemoryWorkerRegistry, type MemoryWorkerRegistry } from './doubles/worker-registry.ts';
 export { workerRegistryConformance, type WorkerRegistryUnderTest } from './conformance/worker-registry.ts';
 export { modelFleetConformance, runStoreConformance, type FleetUnderTest, type JobUnderTest, type RunStoreUnderTest } from './conformance/index.ts';
-export { startRedis, startRedisCluster, startWatchedRedis, type RedisCluster, type RedisServer, type RedisServerOptions, type WatchedRedis } from './redis/index.ts';
+export { redisOfFile, startRedis, startRedisCluster, startWatchedRedis, type RedisCluster, type RedisServer, type RedisServerOptions, type WatchedRedis } from './redis/index.ts';
 export { apiPoints, crashingDirectory, crashingPorts, crashPoints, openArmed, type Armed, type Arming, type CrashingPorts, type CrashPoint } from './crash/index.ts';
 export { startTcpProxy, type TcpProxy } from './proxy/index.ts';
 export { startOtlpReceiver, type OtlpReceiver, type ReceivedSpan } from './otlp/index.ts';
