@@ -57,6 +57,8 @@ describe('budgets that the headers count', () => {
     [{ 'anthropic-ratelimit-input-tokens-remaining': '0', 'anthropic-ratelimit-input-tokens-reset': '2026-03-04T05:07:07Z' }, 60],
     [{ 'x-ratelimit-remaining-requests': '5', 'x-ratelimit-reset-requests': '6m0s' }, null], [{ 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': 'soon' }, null],
     [{ 'x-ratelimit-remaining-requests': '0' }, null],
+    [{ 'anthropic-ratelimit-unified-status': 'rejected', 'anthropic-ratelimit-unified-reset': String(nowMs / 1000 + 2820) }, 2820],
+    [{ 'anthropic-ratelimit-unified-status': 'allowed', 'anthropic-ratelimit-unified-reset': String(nowMs / 1000 + 2820) }, null],
   ])('%j is %s', (headers, expected) => {
     expect(fromHeaders(headers as unknown as Record<string, string>)).toBe(expected);
   });

@@ -46,7 +46,9 @@ function usedUp(headers: Headers | null, { nowMs, limited }: { readonly nowMs: n
     .map(({ reset }) => span(headers?.get(reset)?.trim() ?? '', nowMs)).filter((wait) => wait !== null);
   // The IETF's one header for it, in its newer and its older form.
   const [, left, wait] = /\b(?:r|remaining)=(\d{1,15})[;,]\s?(?:t|reset)=(\d{1,9})/.exec(headers?.get('ratelimit') ?? '') ?? [];
-  const certain = [...resets(false), ...(left === '0' ? [Number(wait)] : [])];
+  // Of a plan's windows of hours and days.
+  const plan = headers?.get('anthropic-ratelimit-unified-status') === 'rejected' ? span(headers.get('anthropic-ratelimit-unified-reset')?.trim() ?? '', nowMs) : null;
+  const certain = [...resets(false), ...(left === '0' ? [Number(wait)] : []), ...(plan === null ? [] : [plan])];
   const waits = certain.length === 0 && limited ? resets(true) : certain;
   return waits.length === 0 ? null : Math.max(...waits);
 }

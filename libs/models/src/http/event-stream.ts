@@ -8,6 +8,7 @@
  * 4  A last event may lack its blank line, but half an event is an early end and left out.
  */
 import { createParser } from 'eventsource-parser';
+import { parseExactly } from '../reply/exact-json.ts';
 import { UnreadableReply } from './stream-fault.ts';
 
 export interface StreamEvent {
@@ -64,7 +65,8 @@ export async function* streamEvents(reader: ReadableStreamDefaultReader<Uint8Arr
 function read({ name, data }: { readonly name: string; readonly data: string }): StreamEvent | null {
   if (data.trim() === doneMark) return { name, data, value: null };
   try {
-    const value: unknown = JSON.parse(data);
+    // Arguments may be values.
+    const value = parseExactly(data);
     if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
     return { name, data, value: value as Readonly<Record<string, unknown>> };
   } catch {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { raw, reply, startModelServer } from '@treadle/testkit';
-import { callOnce, gatewayTo, requestOf, toolNamed } from '../testing.ts';
+import { baseUrlOf, callOnce, gatewayTo, requestOf, toolNamed, wires } from '../testing.ts';
 import { readArguments } from './tool-arguments.ts';
 
 const free = toolNamed('list_items');
@@ -41,6 +41,20 @@ describe('arguments', () => {
     ['{"id":9007199254740993}', '9007199254740993'], ['{"ids":[1,[-123456789012345678901]]}', '-123456789012345678901'], ['{"a":1e999}', '1e999'], [JSON.stringify('{"id":1180000000000000001}'), '1180000000000000001'],
   ])('with a number that would become another one (%s) are told to the model', (args, number) => {
     expect(readArguments(args, free)).toEqual({ input: {}, problem: `The number ${number} is too large to be passed on as it is. Send it as text where the tool takes text.` });
+  });
+
+  it.each(wires)('with such a number are not taken as a value either, on %s', async (wire) => {
+    const frame = {
+      ollama: '{"message":{"role":"assistant","content":"","tool_calls":[{"function":{"name":"list_items","arguments":{"a":[9007199254740993]}}}]},"done":false}\n{"done":true,"done_reason":"stop"}\n',
+      openai: 'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"list_items","arguments":{"a":[9007199254740993]}}}]},"finish_reason":"tool_calls"}]}\n\n',
+      anthropic: 'data: {"type":"message_start","message":{}}\n\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"list_items","input":{"a":[9007199254740993]}}}\n\ndata: {"type":"message_stop"}\n\n',
+    }[wire];
+    const server = await startModelServer({ dialect: wire, script: [raw([frame])] });
+    const gateway = gatewayTo(baseUrlOf(wire, server.url));
+    const { outcome } = await callOnce(gateway, requestOf({ tools: [free] }, wire));
+    expect(outcome).toMatchObject({ reply: { calls: [{ input: {}, problem: expect.stringContaining('The number 9007199254740993 is too large') as string }] } });
+    gateway.close();
+    await server.close();
   });
 
   it.each([

@@ -3,6 +3,7 @@
  * What is no object is told to the model, and the tool is not run.
  */
 import { oversizedInput, wellFormed, type ToolDefinition } from '@treadle/core';
+import { inexactNumber, parseExactly } from './exact-json.ts';
 
 export interface ReadArguments {
   readonly input: Readonly<Record<string, unknown>>;
@@ -16,11 +17,9 @@ const encodings = 2;
 /** `tool` is the called one where it is known: nothing stands for `{}` unless it requires something. */
 export function readArguments(raw: unknown, tool: ToolDefinition | undefined): ReadArguments {
   let value = raw;
-  let text = '';
   for (let unwrapped = 0; unwrapped < encodings && typeof value === 'string' && value.trim() !== ''; unwrapped += 1) {
     const parsed = parse(value);
     if (parsed === undefined) return unusable(`The arguments are not valid JSON: ${excerpt(value)}`);
-    text = value;
     value = parsed;
   }
   if (value === undefined || value === null || (typeof value === 'string' && value.trim() === '')) return nothing(tool);
@@ -30,21 +29,9 @@ export function readArguments(raw: unknown, tool: ToolDefinition | undefined): R
   // Before anything is cut: what is left of arguments is not what the model sent.
   const oversized = oversizedInput(value as Record<string, unknown>);
   if (oversized !== null) return unusable(oversized);
-  const number = inexactNumber(text);
+  const number = inexactNumber(value);
   if (number !== null) return unusable(`The number ${number.slice(0, 100)} is too large to be passed on as it is. Send it as text where the tool takes text.`);
   return { input: wellFormed(value as Record<string, unknown>), problem: null };
-}
-
-/** The first number of JSON text that would be another one once read: the id of one thing becomes that of its neighbour. Null where there is none. */
-function inexactNumber(text: string): string | null {
-  if (!/\d{16}|\d[eE]/.test(text)) return null;
-  let found: string | null = null;
-  const look = (_key: string, value: unknown, { source = '' }: { readonly source?: string } = {}): unknown => {
-    if (typeof value === 'number' && (!Number.isFinite(value) || (/^-?\d+$/.test(source) && BigInt(source) !== BigInt(value)))) found ??= source;
-    return value;
-  };
-  JSON.parse(text, look as (key: string, value: unknown) => unknown);
-  return found;
 }
 
 function nothing(tool: ToolDefinition | undefined): ReadArguments {
@@ -59,7 +46,7 @@ function unusable(problem: string): ReadArguments {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return parseExactly(text);
   } catch {
     return undefined;
   }

@@ -8,6 +8,7 @@
  *    the connection can be used again.
  * 3  Early ends are left to the reader, who misses the `done` line.
  */
+import { inexactNumber, parseExactly } from '../../reply/exact-json.ts';
 import { saysError } from '../../reply/loose.ts';
 import { StreamedError, UnreadableReply } from '../../http/stream-fault.ts';
 
@@ -81,10 +82,16 @@ function checked(chunk: Uint8Array): Checked {
     if (saysError(value)) return { lines, last: false, fault: new StreamedError(line) };
     // The client takes the field for an error, whatever is in it.
     const { error, ...rest } = value;
-    lines += `${error === undefined ? line : JSON.stringify(rest)}\n`;
+    const inexact = inexactNumber(value['message']) !== null;
+    lines += `${error === undefined && !inexact ? line : JSON.stringify(rest, inexact ? argumentsAsText : undefined)}\n`;
     if (value['done'] === true) return { lines, last: true, fault: null };
   }
   return { lines, last: false, fault: null };
+}
+
+/** The client reads the line once more, and would change a number that is too large for it. */
+function argumentsAsText(key: string, value: unknown): unknown {
+  return key === 'arguments' && typeof value === 'object' && inexactNumber(value) !== null ? JSON.stringify(value) : value;
 }
 
 /** What comes behind the terminal line, an error too, takes nothing from the reply. */
@@ -100,7 +107,7 @@ async function drained(reader: ReadableStreamDefaultReader<Uint8Array>): Promise
 
 function parsed(line: string): Record<string, unknown> | null {
   try {
-    const value: unknown = JSON.parse(line);
+    const value = parseExactly(line);
     return value !== null && typeof value === 'object' && !Array.isArray(value) ? value as Record<string, unknown> : null;
   } catch {
     return null;

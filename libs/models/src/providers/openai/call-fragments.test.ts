@@ -47,6 +47,24 @@ describe('fragments of calls', () => {
     expect(assembled([part(0, 'A', 'save', '{}')], [part(0, undefined, undefined, '{"p"')], [part(0, undefined, undefined, ':1}')])).toEqual([{ id: 'A', name: 'save', args: '{"p":1}' }]);
   });
 
+  it('behind such an object may repeat name and id', () => {
+    expect(assembled([part(0, 'A', 'save', '{}')], [part(0, 'A', 'save', '{"p"')], [part(0, 'A', 'save', ':1}')])).toEqual([{ id: 'A', name: 'save', args: '{"p":1}' }]);
+  });
+
+  it.each([['x', 'append'], [undefined, 'append'], [undefined, 'prepend']])('C09, C12: in pieces, with one index and one id (%s), are told apart by their beginnings', (id, second) => {
+    for (const index of [0, undefined]) {
+      const two = [{ id: id ?? '', name: 'append', args: '{"v":1}' }, { id: id ?? '', name: second, args: '{"v":2}' }];
+      const piece = (args: string) => [part(index, undefined, undefined, args)];
+      expect(assembled([part(index, id, 'append', '{"v":')], piece('1}'), [part(index, id, second, '{"v":')], piece('2}'))).toEqual(two);
+      expect(assembled([part(index, id, 'append', '')], piece('{"v":'), piece('1}'), [part(index, id, second, '')], piece('{"v":'), piece('2}'))).toEqual(two);
+      expect(assembled([part(index, id, 'append')], piece('{"v":1}'), [part(index, id, second)], piece('{"v":2}'))).toEqual(two);
+    }
+  });
+
+  it('C19: with the name once more behind all are one', () => {
+    expect(assembled([part(0, 'A', 'save', '')], [part(0, undefined, undefined, '{"k":1}')], [part(0, 'A', 'save', '')])).toEqual([{ id: 'A', name: 'save', args: '{"k":1}' }]);
+  });
+
   it('C09, C12: with one index and one id (or none) are told apart by what is whole', () => {
     for (const id of ['x', undefined]) {
       expect(assembled([part(0, id, 'append', '{"v":1}')], [part(0, id, 'append', '{"v":2}')]).map((call) => call.args)).toEqual(['{"v":1}', '{"v":2}']);

@@ -3,7 +3,8 @@
  * `index`, and `arguments` are pieces of text. Really there are servers that give every call index 0 or none, that repeat name, id or
  * everything so far in every fragment, that send a call whole, or its arguments as an object.
  *
- * 1  A fragment begins another call when its id is another, or when its call is whole and the fragment begins a new object.
+ * 1  A fragment begins another call when its id is another, or when its call is whole and the fragment begins a new object, or says a name
+ *    again before one. What holds all so far is a repetition; what holds less of it begins anew.
  * 2  Where a fragment has another id but no name, and its call is not whole, the id is the fragment's own: the call keeps its first.
  */
 import { callOf } from '../../reply/loose.ts';
@@ -24,6 +25,8 @@ interface Slot {
   readonly pieces: string[];
   /** Arguments that came as something else than text. */
   value: unknown;
+  /** Once it was whole its name came again without arguments: what comes next tells whether that was another call's beginning. */
+  again: boolean;
 }
 
 interface Fragment { readonly index: number; readonly indexed: boolean; readonly id: string; readonly name: string; readonly args: unknown }
@@ -33,12 +36,14 @@ export function createCallFragments(): CallFragments {
 
   function slotOf(fragment: Fragment): Slot {
     const { index, indexed, id, name } = fragment;
-    const bare = !indexed && id === '' && name === '';
+    const nameless = id === '' && name === '';
+    const bare = !indexed && nameless;
     // Fragments of several calls may take turns under one index.
     const own = id === '' ? undefined : slots.findLast((each) => each.id === id && (!indexed || each.index === index));
     const last = bare ? slots.at(-1) : own ?? slots.findLast((each) => (indexed ? each.index === index : id === '' ? each.index === index : each.id === id || (each.id === '' && each.index === index)));
     if (last !== undefined && !beginsAnother(last, fragment)) return last;
-    const slot: Slot = { index, id, name: '', pieces: [], value: undefined };
+    const { id: before = '', name: again = '' } = nameless ? last ?? {} : {};
+    const slot: Slot = { index, id: nameless ? before : id, name: again, pieces: [], value: undefined, again: false };
     slots.push(slot);
     return slot;
   }
@@ -49,6 +54,7 @@ export function createCallFragments(): CallFragments {
         const fragment = readFragment(raw, position);
         const slot = slotOf(fragment);
         if (slot.id === '') slot.id = fragment.id;
+        slot.again ||= fragment.name !== '' && (fragment.args ?? '') === '' && isWhole(slot);
         slot.name = joinedName(slot, fragment.name);
         if (typeof fragment.args === 'string') slot.pieces.push(fragment.args);
         else if (fragment.args !== undefined && fragment.args !== null) slot.value = fragment.args;
@@ -67,11 +73,17 @@ function readFragment(raw: unknown, position: number): Fragment {
 
 function beginsAnother(slot: Slot, { id, name, args }: Fragment): boolean {
   if (id !== '' && slot.id !== '' && id !== slot.id) return name !== '' || slot.value !== undefined || isWhole(slot);
-  if (id === '' && name === '') return false;
+  if (id === '' && name === '') return slot.again && typeof args === 'string' && args.trimStart().startsWith('{');
+  if (name !== '' && slot.name !== '' && !slot.name.startsWith(name) && !name.startsWith(slot.name) && (slot.value !== undefined || isWhole(slot))) return true;
   if (slot.value !== undefined) return typeof args === 'object' && args !== null && JSON.stringify(args) !== JSON.stringify(slot.value);
   if (typeof args !== 'string' || !args.trimStart().startsWith('{')) return false;
   const sofar = joined(slot.pieces);
-  return isObject(sofar) && !args.startsWith(sofar) && !sofar.startsWith(args);
+  if (!isObject(sofar) || args === sofar) return false;
+  return holdsPlace(sofar) ? id === '' && isObject(args) : !args.startsWith(sofar);
+}
+
+function holdsPlace(args: string): boolean {
+  return args.trim() === '{}';
 }
 
 /** Looked at its end first: reading all so far for every fragment would take long. */
