@@ -48,9 +48,9 @@ class ServerProcess implements McpTransport {
     this.#lines = new MessageLines(maxMessageBytes);
   }
 
-  /** The end of what it wrote to stderr. */
+  /** The end of what it wrote to stderr, without the rest of a word that was cut: it may be that of a secret, which nobody would know. */
   lastWords(): string {
-    return this.#stderr.trim();
+    return (this.#stderr.length < stderrKept ? this.#stderr : this.#stderr.replace(/^\S+/, '')).trim();
   }
 
   async start(): Promise<void> {
