@@ -89,7 +89,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
     models: createModelGateway({
       connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock, fleet: createModelFleet({ redis: fleetRedis, prefix: settings.prefix }),
       breakers: { volume: settings.breakerVolume, openMs: settings.breakerOpenMs }, onTransition: onTransition(logger, metrics),
-      allowances: { slots: settings.workerConcurrency, share: settings.modelSlowStart },
+      allowances: { slots: settings.workerConcurrency, share: settings.modelSlowStart }, secrets: [...setup.secrets ?? [], ...setup.config.secrets],
     }),
     tools: createToolRunner(toolSources(setup.config, { secrets: setup.secrets ?? [], blobs: opened.archive })),
   });
