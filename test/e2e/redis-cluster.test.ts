@@ -55,7 +55,7 @@ test('runs of both shards complete over three nodes, also those of a worker that
   const held = await Promise.all(redis.nodes('master').map(async (node) => (await node.keys(`{${prefix}:0?}:run:*:ctl`)).map((key) => key.slice(0, `{${prefix}:00}`.length))));
   expect(held.filter((tags) => tags.length > 0).map((tags) => [...new Set(tags)]).sort()).toEqual([[`{${prefix}:00}`], [`{${prefix}:01}`]]);
   expect(worker.output()).toMatch(/"redis":"Cluster, masters: /);
-  expect(await (await fetch(`${worker.url}/readyz`)).json()).toEqual({ ok: true, problems: [] });
+  expect(await (await fetch(`${worker.url}/readyz`)).json()).toMatchObject({ ok: true, problems: [] });
   await until('both queues are empty', async () => (await queueDepths(redis, { prefix, shards: 2 })).every(({ waiting, active }) => waiting + active === 0));
   redis.disconnect();
 

@@ -12,7 +12,7 @@ import { openArchive } from '@treadle/event-archive';
 import { cronTimes } from '@treadle/cron';
 import { createCanaryStore, createKeyDirectory, createModelFleet, createWorkerRegistry } from '@treadle/fleet';
 import { boardQueues, turnJobs } from '@treadle/queue';
-import { connectRedis, createEventFeed, createRedisClock, createRunStore, createScheduleStore, describeRedis, inspectRedis, readinessProblems, whenReady, type RedisClock } from '@treadle/run-store';
+import { connectRedis, createEventFeed, createRedisClock, createRedisStanding, createRunStore, createScheduleStore, describeRedis, inspectRedis, readinessProblems, whenReady, type RedisClock } from '@treadle/run-store';
 import { createMetrics, watchEventLoop, type Logger, type Metrics } from '@treadle/telemetry';
 import { targetProblem, type TargetRules } from '@treadle/webhooks';
 import { uuidv7 } from 'uuidv7';
@@ -88,6 +88,8 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
 
   const probe = createArchiveProbe(archive, { monotonicMs: () => performance.now(), onFailure: (error) => { logger.warn({ err: error }, 'the archive takes no writes'); } });
 
+  const standing = createRedisStanding(redis, { monotonicMs: () => performance.now() });
+
   const board = boardQueues({ redis, prefix: settings.prefix, shards: settings.shards, onError });
 
   const deps: ApiDeps = {
@@ -95,9 +97,10 @@ export async function startApi(setup: ApiSetup): Promise<RunningApi> {
     store: readable, archive, schedules: createScheduleStore({ redis, jobs: turnJobs({ prefix: settings.prefix }) }, { prefix: settings.prefix, shards: settings.shards }), cron: cronTimes,
     fleet: createModelFleet({ redis, prefix: settings.prefix }), workers: createWorkerRegistry(redis, { prefix: settings.prefix }), followers, clock, random: { uuid: uuidv7, jitter: Math.random }, agents: catalogueOf(setup.config), chains: (name) => chainSpecOf(setup.config, name) ?? null, chainNames: Object.keys(setup.config.chains), keys, issued: createKeyDirectory(redis, { prefix: settings.prefix }), logger, ...trials.deps, webhookProblem: (target) => targetProblem(target, webhookRules(setup)), ...(setup.tracer === undefined ? {} : { tracer: setup.tracer }),
     health: async () => {
-      const [problems, inArchive] = await Promise.all([readinessProblems(redis, settings), probe.problem()]);
+      const [inRedis, found, inArchive] = await Promise.all([readinessProblems(redis, settings), standing.look(), probe.problem()]);
+      const problems = [...inRedis, ...found.problems];
       // Runs are accepted and followed without it.
-      return { ok: problems.length === 0, problems, warnings: inArchive === null ? [] : [inArchive] };
+      return { ok: problems.length === 0, problems, warnings: [...found.warnings, ...inArchive === null ? [] : [inArchive]] };
     },
     full: () => backlog.full(),
     metrics: () => metrics.registry.metrics(), observe: {

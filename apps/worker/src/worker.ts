@@ -16,7 +16,7 @@ import { createAnswerJudge } from '@treadle/judgement';
 import { createModelGateway, type ClosableModelGateway } from '@treadle/models';
 import { consumeJobs, turnJobs } from '@treadle/queue';
 import {
-  connectRedis, createRedisClock, createRunStore, createScheduleStore, describeRedis, inspectRedis, readinessProblems, type RedisClient, type RedisClock,
+  connectRedis, createRedisClock, createRedisStanding, createRunStore, createScheduleStore, describeRedis, inspectRedis, readinessProblems, type RedisClient, type RedisClock,
 } from '@treadle/run-store';
 import { createMetrics, observeAborted, observeWrite, startAtZero, watchEventLoop, type Logger, type Metrics } from '@treadle/telemetry';
 import { createToolRunner, type OpenToolRunner } from '@treadle/tools';
@@ -89,7 +89,7 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
     models: createModelGateway({
       connections: connectionsOf(setup.config), prices: modelPrices(setup.config), clock, fleet: createModelFleet({ redis: fleetRedis, prefix: settings.prefix }),
       breakers: { volume: settings.breakerVolume, openMs: settings.breakerOpenMs }, onTransition: onTransition(logger, metrics),
-      allowances: { slots: settings.workerConcurrency, share: settings.modelSlowStart },
+      allowances: { slots: settings.workerConcurrency, share: settings.modelSlowStart }, secrets: [...setup.secrets ?? [], ...setup.config.secrets],
     }),
     tools: createToolRunner(toolSources(setup.config, { secrets: setup.secrets ?? [], blobs: opened.archive })),
   });
@@ -130,14 +130,15 @@ export async function startWorker(setup: WorkerSetup): Promise<RunningWorker> {
 
   const pool: Pool = { stopWatching, redis, fleetRedis, consumer, ticks, held, tools, models, presence, webhooks };
   const probe = createArchiveProbe(archive, { monotonicMs: () => performance.now(), onFailure: (error) => { logger.warn({ err: error, archive: description }, 'the archive takes no writes'); } });
+  const standing = createRedisStanding(redis, { monotonicMs: () => performance.now() });
   return {
     metrics, drain: (timeoutMs) => drain(pool, timeoutMs),
     health: async () => {
-      const [inRedis, inArchive] = await Promise.all([readinessProblems(redis, settings), probe.problem()]);
+      const [inRedis, found, inArchive] = await Promise.all([readinessProblems(redis, settings), standing.look(), probe.problem()]);
       // One that never worked may be misconfigured. Later on runs go on without it, and are archived when it is back; but not in strict mode.
       const stops = settings.archiveMode === 'strict' || !probe.worked;
       const archiveSays = inArchive === null ? [] : [inArchive];
-      return { problems: [...inRedis, ...(stops ? archiveSays : []), ...consumer.problems()], warnings: stops ? [] : archiveSays };
+      return { problems: [...inRedis, ...found.problems, ...(stops ? archiveSays : []), ...consumer.problems()], warnings: [...found.warnings, ...(stops ? [] : archiveSays)] };
     },
   };
 }

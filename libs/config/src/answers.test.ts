@@ -77,6 +77,11 @@ describe('validators and stop hooks', () => {
     });
   });
 
+  test('may have a schema that is a part of itself as a whole', () => {
+    const schema = { type: 'object', properties: { kids: { type: 'array', items: { $ref: '#' } } } };
+    for (const $schema of ['https://json-schema.org/draft/2020-12/schema', 'http://json-schema.org/draft-07/schema#']) expect(checkConfig(withAgent({ validators: [{ type: 'json_schema', schema: { $schema, ...schema } }] }), {}).type).toBe('ok');
+  });
+
   test('that could never work are faults at their places', () => {
     const raw = withAgent({
       validators: [

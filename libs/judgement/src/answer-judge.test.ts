@@ -216,6 +216,12 @@ describe('JSON schemas', () => {
     expect(schemaCheck({ $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'array', prefixItems: tuple.items }, '["a","b"]')).toMatchObject({ ok: false });
   });
 
+  test('a schema may be a part of itself as a whole', () => {
+    const tree = { type: 'object', properties: { v: { type: 'integer' }, kids: { type: 'array', items: { $ref: '#' } } }, required: ['v'] };
+    expect(schemaCheck(tree, '{"v":1,"kids":[{"v":2}]}')).toMatchObject({ ok: true });
+    expect(schemaCheck(tree, '{"v":1,"kids":[{"v":"x"}]}')).toMatchObject({ ok: false, detail: '"kids.0.v" must be integer' });
+  });
+
   test('that cannot be used have not agreed', () => {
     expect(schemaCheck({ type: 'nothing' }, '{}')).toMatchObject({ ok: false, error_type: 'failed', detail: expect.stringContaining('cannot be used') as string });
   });

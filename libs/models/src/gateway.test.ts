@@ -50,6 +50,28 @@ describe('routing', () => {
   });
 });
 
+describe('what a provider says of a failure', () => {
+  const key = 'sk-abcdefghijklmnopqrstuvwxyz0123456789';
+  const detailOf = async (body: string | object, options: Parameters<typeof gatewayTo>[2] = {}): Promise<string> => {
+    server = await startModelServer({ dialect: 'ollama', script: [status(400, {}, body)] });
+    gateway = gatewayTo(server.url, { api_key: key }, options);
+    return failureOf((await callOnce(gateway)).outcome).detail;
+  };
+
+  it.each([1, 40, 50, 51, 52, 53, 90, 2000])('is cut behind what is hidden of it: a key %i times', async (times) => {
+    for (const body of [`${key} `.repeat(times), { error: { message: `${key},`.repeat(times) } }]) {
+      const detail = await detailOf(body);
+      expect(detail).toContain('[redacted]');
+      expect(detail).not.toContain('abcdef');
+      await server?.close();
+    }
+  });
+
+  it('holds none of the host\'s other secrets', async () => {
+    expect(await detailOf('no route for /v1?api_key=query-secret of Bearer-of-another', { secrets: ['query-secret', 'Bearer-of-another', '/v1'] })).toBe('HTTP 400: no route for /v1?api_key=[redacted] of [redacted]');
+  });
+});
+
 describe('what a call has cost', () => {
   const usage = { input_tokens: 2_000_000, output_tokens: 500_000, cached_tokens: 0, wasted_tokens: 0, cost_usd: 0 };
   const costly = (outcome: Awaited<ReturnType<Provider['call']>>, prices?: Record<string, ModelPrice>) => createModelGateway({

@@ -40,6 +40,8 @@ export interface ModelGatewayOptions {
   readonly onTransition?: OnTransition;
   /** US dollars per million tokens, by the model's configured name; default: free. */
   readonly prices?: Readonly<Record<string, ModelPrice>>;
+  /** What must never be shown, of whatever else: a server may echo what it was given in an address, or what another one was given. */
+  readonly secrets?: readonly string[];
   /** Default: all that are built in. */
   readonly providers?: ProviderRegistry;
   /** Must honour the signal and cover reading the body with it. Default: one over `node:http` with kept-alive connections. */
@@ -106,7 +108,7 @@ export function createModelGateway(options: ModelGatewayOptions): ClosableModelG
     };
     try {
       const early = watch.verdict();
-      if (early !== null) return failure(named(early), { partial: '', connection });
+      if (early !== null) return failure(named(early), { partial: '', secrets: secretsOf(connection, options.secrets) });
       const outcome = await settled(provider.call({
         request: await withSmallerImages(call.request), connection, signal: watch.signal, onText, onProgress: watch.progress, fetch, nowMs,
       }));
@@ -115,7 +117,7 @@ export function createModelGateway(options: ModelGatewayOptions): ClosableModelG
       if (outcome.type === 'replied' && verdict?.type !== 'aborted') return outcome;
       const usage = outcome.type === 'replied' ? outcome.reply.usage : outcome.failure.usage;
       const cause = verdict !== null ? { ...named(verdict), usage } : outcome.type === 'failed' ? outcome.failure : null;
-      return cause === null ? outcome as ModelOutcome : failure(cause, { partial: shown, connection });
+      return cause === null ? outcome as ModelOutcome : failure(cause, { partial: shown, secrets: secretsOf(connection, options.secrets) });
     } finally {
       watch.close();
     }
@@ -128,7 +130,7 @@ export function createModelGateway(options: ModelGatewayOptions): ClosableModelG
     if (connection === undefined || asked?.served === undefined) return { type: 'untold' };
     const answer = await asked.served({ model, connection, fetch, nowMs, signal: AbortSignal.timeout(servedTimeoutMs) });
     if (answer.type !== 'failed') return answer;
-    return { type: 'failed', failure: { ...answer.failure, detail: redact(answer.failure.detail, secretsOf(connection)) } };
+    return { type: 'failed', failure: { ...answer.failure, detail: redact(answer.failure.detail, secretsOf(connection, options.secrets)) } };
   }
 
   return {
@@ -177,8 +179,8 @@ function named(verdict: Verdict): ProviderFailure {
   return { error_type: verdict.type, detail: verdictText(verdict), retry_after_s: null, usage: null };
 }
 
-function failure(cause: ProviderFailure, context: { readonly partial: string; readonly connection: ModelConnection }): ModelOutcome {
-  const detail = redact(cause.detail, secretsOf(context.connection));
+function failure(cause: ProviderFailure, context: { readonly partial: string; readonly secrets: readonly string[] }): ModelOutcome {
+  const detail = redact(cause.detail, context.secrets);
   const { error_type, retry_after_s, usage, output_cap, feature } = cause;
   const failure: ModelFailure = { error_type, detail, retry_after_s, partial_text: context.partial, usage, ...(output_cap === undefined ? {} : { output_cap }), ...(feature === undefined ? {} : { feature }) };
   return { type: 'failed', failure };

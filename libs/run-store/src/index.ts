@@ -5,5 +5,6 @@ export { createRedisClock, type RedisClock } from './redis-clock.ts';
 export { connectRedis, whenReady, type ConnectionRole, type RedisClient } from './redis-connection.ts';
 export { parseRedisUrl, RedisUrlNotSupported } from './redis-url.ts';
 export { readinessProblems } from './readiness.ts';
+export { createRedisStanding, type RedisStanding, type Standing } from './redis-standing.ts';
 export { createRunStore, type RunStoreOptions } from './run-store.ts';
 export { createScheduleStore, type ScheduleStoreOptions } from './schedule-store.ts';

@@ -63,7 +63,7 @@ export const metricDefinitions = {
   recoveries: { type: 'counter', name: 'treadle_recoveries_total', help: 'Failures that a run went on from; site `none`: the same model was asked again.', labels: ['site', 'action'], role: 'worker' },
   validationErrors: { type: 'counter', name: 'treadle_validation_errors_total', help: 'Answers sent back to the model.', labels: ['validator', 'error_type'], role: 'worker' },
   contextTruncated: { type: 'counter', name: 'treadle_context_truncated_total', help: 'Requests of which a provider cut off a part.', labels: ['model'], role: 'worker' },
-  toolCalls: { type: 'counter', name: 'treadle_tool_calls_total', help: 'Tool calls: ok, error, unknown, denied, cancelled, deduplicated.', labels: ['tool', 'outcome'], role: 'worker' },
+  toolCalls: { type: 'counter', name: 'treadle_tool_calls_total', help: 'Tool calls: ok, error, unknown, denied, cancelled, deduplicated. The first 64 tools that a process calls have their names, others are other.', labels: ['tool', 'outcome'], role: 'worker' },
   toolDuration: { type: 'histogram', name: 'treadle_tool_duration_seconds', help: 'Duration of tool calls.', labels: ['tool'], buckets: longBuckets, role: 'worker' },
   toolDeduplicated: { type: 'counter', name: 'treadle_tool_deduplicated_total', help: 'Calls whose result an earlier delivery of the turn had recorded, and which were not run again.', labels: ['tool'], role: 'worker' },
   toolCallsInDoubt: { type: 'gauge', name: 'treadle_tool_calls_in_doubt', help: 'Calls that may or may not have happened, for which runs wait until a person says.', labels: [], role: 'worker', fleet: true },

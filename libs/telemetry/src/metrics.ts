@@ -15,6 +15,8 @@ export type Metrics = { readonly [Key in keyof Definitions]: Made<Definitions[Ke
   readonly registry: Registry;
   /** Validators' words for what is wrong. */
   readonly words: KnownWords;
+  /** Names of tools that were called: servers may offer others each day, and each is twenty series. */
+  readonly toolNames: KnownWords;
 };
 
 /** A process prints what its role has, and everything where none is named; the rest is there, and nobody sees it. */
@@ -24,7 +26,7 @@ export function createMetrics(role?: MetricsRole): Metrics {
     const seen = role === undefined || definition.role === undefined || definition.role === role;
     return [key, make(definition, seen ? [registry] : [])];
   });
-  return { ...Object.fromEntries(made), registry, words: createKnownWords() } as Metrics;
+  return { ...Object.fromEntries(made), registry, words: createKnownWords(50), toolNames: createKnownWords(64) } as Metrics;
 }
 
 function make(definition: MetricDefinition, registers: Registry[]): Counter | Gauge | Histogram {

@@ -76,7 +76,7 @@ function observeRedelivery(metrics: Metrics, { recorded, tools }: EventContext):
   if (recorded === null) return;
   metrics.turnsRedelivered.inc();
   for (const name of recorded) {
-    const tool = tools.includes(name) ? name : 'other';
+    const tool = toolLabel(metrics, tools, name);
     metrics.toolDeduplicated.inc({ tool });
     metrics.toolCalls.inc({ tool, outcome: 'deduplicated' });
   }
@@ -123,10 +123,14 @@ const compactionActions: Record<CompactionLevel, RecoveryAction> = {
   results: 'compact', images: 'compact', summary: 'compact', snip: 'aggressive_snip', emergency_snip: 'emergency_snip',
 };
 
+function toolLabel(metrics: Metrics, tools: readonly string[], name: string): string {
+  return tools.includes(name) ? metrics.toolNames.known(name) : 'other';
+}
+
 const outcomeLabels: Record<UnusualOutcome, string> = { unknown: 'unknown', not_started: 'cancelled', cancelled: 'cancelled', denied: 'denied' };
 
 function observeToolResult(metrics: Metrics, event: EventOf<'tool_result'>, { tools }: EventContext): void {
-  const tool = tools.includes(event.tool_name) ? event.tool_name : 'other';
+  const tool = toolLabel(metrics, tools, event.tool_name);
   const outcome = event.outcome === undefined ? (event.is_error ? 'error' : 'ok') : outcomeLabels[event.outcome];
   metrics.toolCalls.inc({ tool, outcome });
   metrics.toolDuration.observe({ tool }, event.duration);

@@ -49,3 +49,17 @@ test('C70: 5,000 runs of 200 tenants, with 300 invented tool names and 20 models
   expect(eventTypes.length).toBeGreaterThan(20);
   expect(runStatuses.length).toBe(7);
 });
+
+test('C70: a server that offers other tools to each run makes no series without end', async () => {
+  const metrics = createMetrics('worker');
+  for (let run = 0; run < 1000; run++) {
+    const tool_name = `shifting/tool_${run}`;
+    const state = { ...initialState, run_id: `run_${run}`, agent: 'assistant', model: 'm', tools: [{ name: tool_name }], calls: [{ tool_name, settled: true }] } as unknown as RunState;
+    const bodies: EventBody[] = [{ type: 'turn_start', attempt: 2, worker: 'w' }, { type: 'tool_result', content: 'x', is_error: false, duration: 1, tool_use_id: 'c', tool_name }];
+    observeWrite(metrics, { events: bodies.map((body) => ({ ...body, seq: 1, ts: 0, run_id: `run_${run}`, turn_number: 1, epoch: 1 }) as RunEvent), before: state, after: state });
+  }
+  const lines = (await metrics.registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  expect(lines.length).toBeLessThan(2000);
+  expect(lines).toContain('treadle_tool_calls_total{tool="shifting/tool_0",outcome="ok"} 1');
+  expect(lines.find((line) => line.startsWith('treadle_tool_calls_total{tool="other",outcome="ok"}'))).toBe('treadle_tool_calls_total{tool="other",outcome="ok"} 936');
+});

@@ -26,12 +26,12 @@ export interface OpenToolRunner extends ToolRunner {
 /** Starts nothing: servers are started when an agent's tools are first asked for, or a call needs one. */
 export function createToolRunner(sources: ToolSources, options: ToolRunnerOptions = {}): OpenToolRunner {
   const complete = completeOptions(options);
-  const kinds = createKinds(sources, complete);
   const inTime = createInTime();
   const schemas = createSchemaStore(inTime);
   const slotsOf = createToolSlots(sources);
   const { policies } = sources;
   const mask = createMask(sources.secrets ?? []);
+  const kinds = createKinds(sources, complete, mask);
   return {
     async catalogue(spec) {
       const offers = (await Promise.all(kinds.all.map((kind) => kind.offered(spec.tools, spec)))).flat();

@@ -94,9 +94,9 @@ async function checkArchive({ settings }: Setup): Promise<Finding[]> {
   }
 }
 
-async function checkModels({ config }: Setup): Promise<Finding[]> {
+async function checkModels({ config, secrets }: Setup): Promise<Finding[]> {
   const connections = Object.entries(modelConnections(config)).map(([name, connection]) => [name, { ...connection, total_timeout_ms: 5000 }]);
-  const gateway = createModelGateway({ connections: Object.fromEntries(connections) as ModelGatewayOptions['connections'] });
+  const gateway = createModelGateway({ connections: Object.fromEntries(connections) as ModelGatewayOptions['connections'], secrets });
   try {
     return await Promise.all(Object.entries(config.models).map(async ([name, model]): Promise<Finding> => {
       const check = `model ${name}`;

@@ -11,7 +11,8 @@ export function schemaProblem({ $schema, $async: _, ...schema }: Readonly<Record
   const draft = typeof $schema === 'string' ? $schema : '';
   const Compiler = /draft-0[467]\b/.test(draft) ? Ajv : draft.includes('2019-09') ? Ajv2019 : Ajv2020;
   try {
-    new Compiler(options).compile(schema);
+    // The compiler finds the whole of a schema (`$ref: "#"`) by its name alone.
+    new Compiler(options).compile({ $id: 'https://answer.invalid/', ...schema });
     return null;
   } catch (error) {
     return error instanceof Error ? error.message.slice(0, 300) : String(error);

@@ -43,11 +43,11 @@ export function createSchemas(): Schemas {
 
 const options = { strict: false, validateFormats: false, allErrors: true, code: { regExp: schemaPattern }, logger: false as const, addUsedSchema: false, ownProperties: true };
 
-/** `$async` is the compiler's own word: its validators answer with promises, to which nobody listens. */
+/** `$async` is the compiler's own word: its validators answer with promises, to which nobody listens. It finds the whole of a schema (`$ref: "#"`) by its name alone. */
 function compile({ $schema, $async: _, ...schema }: Readonly<Record<string, unknown>>): CompiledSchema {
   try {
     const Compiler = compilerFor($schema);
-    return { type: 'usable', validate: new Compiler(options).compile(schema) };
+    return { type: 'usable', validate: new Compiler(options).compile({ $id: 'https://answer.invalid/', ...schema }) };
   } catch (error) {
     return { type: 'unusable', problem: `its schema cannot be used (${(error instanceof Error ? error.message : String(error)).slice(0, 200)})` };
   }

@@ -4,7 +4,7 @@
  */
 
 export interface ErrorBody {
-  /** For people: the words of the outermost error, then its type and code. */
+  /** For people: the words of the outermost error, then its type and code. Not cut: of a key that a cut went through nobody would know what is left. */
   readonly said: string;
   /** All words, the inner ones too: what the rules of texts look at. */
   readonly text: string;
@@ -22,19 +22,18 @@ const deepest = 5;
 /** Errors of a list that are looked at. */
 const longestList = 10;
 const longestText = 16_000;
-const longestSaid = 2000;
 
 export function readErrorBody(raw: string): ErrorBody {
   const root = parse(raw);
   if (root === null) {
-    const said = isHtml(raw) ? pageTitle(raw) : raw.trim().slice(0, longestSaid);
-    return { said, text: said, codes: [], status: null, objects: [] };
+    const said = isHtml(raw) ? pageTitle(raw) : raw.trim();
+    return { said, text: said.slice(0, longestText), codes: [], status: null, objects: [] };
   }
   const objects = unwrap(root, deepest);
   const words = objects.flatMap(wordsOf);
   const said = isHtml(words[0] ?? '') ? pageTitle(words[0] ?? '') : outerWords(root) ?? (words.length === 0 ? JSON.stringify(root) : words.join(' '));
   return {
-    said: said.trim().slice(0, longestSaid), text: [...words, ...typesOf(objects)].join('\n').slice(0, longestText), codes: codesOf(objects),
+    said: said.trim(), text: [...words, ...typesOf(objects)].join('\n').slice(0, longestText), codes: codesOf(objects),
     status: statusOf(objects), objects,
   };
 }

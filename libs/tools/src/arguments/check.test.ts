@@ -65,6 +65,12 @@ describe('checking arguments', () => {
     expect(check(tool, { a: good, by_name: { [good]: 'no number', [bad]: 'any' } })).toContain('must be number');
   });
 
+  test.each([[{}], [{ $schema: 'http://json-schema.org/draft-07/schema#' }], [{ $schema: 'https://json-schema.org/draft/2019-09/schema' }], [{ $id: 'https://x/tree' }]])('a schema may be a part of itself as a whole: %j', (more) => {
+    const tool = toolWith({ ...more, type: 'object', properties: { v: { type: 'integer' }, kids: { type: 'array', items: { $ref: '#' } } }, required: ['v'] });
+    expect(check(tool, { v: 1, kids: [{ v: 2, kids: [{ v: 3 }] }] })).toBeNull();
+    expect(check(tool, { v: 1, kids: [{ v: 2, kids: [{ v: 'x' }] }] })).toContain('"kids.0.kids.0.v" must be integer');
+  });
+
   test('two schemas with one $id do not disturb each other', () => {
     expect(check(toolWith({ $id: 'https://x/y', type: 'object', required: ['a'] }), { a: 1 })).toBeNull();
     expect(check(toolWith({ $id: 'https://x/y', type: 'object', required: ['b'] }), { a: 1 })).toContain('"b" is missing');

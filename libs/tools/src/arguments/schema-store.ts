@@ -63,7 +63,9 @@ function createCompilers(inTime: InTime): (hash: string, schema: unknown) => Com
   return (hash, schema) => {
     if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return unusable('its input schema is no object');
     // What the compiler knows as `$async` is no word of JSON Schema: its validators answer with promises, and whatever does not fit rejects one.
-    const { $schema, $async: _, ...rest } = schema as Record<string, unknown>;
+    const { $schema, $async: _, ...words } = schema as Record<string, unknown>;
+    // The compiler finds the whole of a schema (`$ref: "#"`) by its name alone.
+    const rest: Record<string, unknown> = { $id: `https://tool.invalid/${hash.replace(/\W/g, '-')}`, ...words };
     if (rest.type !== 'object') return unusable('its input schema is not of type "object"');
     const draft = draftOf($schema);
     try {
@@ -88,5 +90,5 @@ function draftOf($schema: unknown): Draft {
 }
 
 function firstLine(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).split('\n', 1)[0]?.slice(0, 200) ?? '';
+  return (error instanceof Error ? error.message : String(error)).split('\n', 1)[0]?.replace(/ from id https:\/\/tool\.invalid\/\S*$/, '').slice(0, 200) ?? '';
 }

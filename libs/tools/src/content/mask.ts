@@ -1,6 +1,6 @@
 /**
- * Keeps the host's own secrets out of what tools say: a server may echo the header it was sent, and whatever a tool says reaches
- * the model, the log and the archive.
+ * Keeps the host's own secrets out of what tools say: a server may echo the header it was sent, in its description as well, and whatever a
+ * tool says reaches the model, the log and the archive.
  */
 import type { ToolRunResult } from '@treadle/engine';
 
@@ -10,6 +10,8 @@ const shortestSecret = 6;
 
 export interface Mask {
   text(text: string): string;
+  /** Of what can be written as JSON; itself where there is nothing to hide. */
+  json<T>(value: T): T;
   result(result: ToolRunResult): ToolRunResult;
 }
 
@@ -27,6 +29,11 @@ export function createMask(secrets: readonly string[]): Mask {
   };
   return {
     text,
+    json: <T>(value: T): T => {
+      const written = JSON.stringify(value);
+      const masked = text(written);
+      return masked === written ? value : JSON.parse(masked) as T;
+    },
     result: (result) => ordered.length === 0 ? result : {
       ...result, content: text(result.content),
       ...(result.attachments === undefined ? {} : { attachments: result.attachments.map((each) => ({ ...each, bytes: bytes(each.bytes) })) }),

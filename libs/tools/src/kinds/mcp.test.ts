@@ -146,6 +146,16 @@ describe('a call over MCP', () => {
     expect(await runner.run(callOf(toolNamed('add'), { a: 2, b: 2 }))).toMatchObject({ content: '4' });
   });
 
+  test('on a server that closes its output is in doubt soon, though the server lives on, and the next call finds a new server', async () => {
+    const script = join(folder, 'mute.mjs');
+    const mute = "process.stdin.on('data', (text) => { if (String(text).includes('\"mute\"')) process.stdout.end(); });\nsetInterval(() => {}, 1000);\n";
+    await writeFile(script, `${mute}await import(${JSON.stringify(testMcpServer({ ledgerFile: ledger }).args[0])});\n`);
+    const server = testMcpServer({ ledgerFile: ledger });
+    const runner = runnerWith({ test: { ...server, args: [script, ...server.args.slice(1)] } });
+    expect(await runner.run(callOf(toolNamed('mute', { timeout_ms: 60_000 }), {}))).toMatchObject({ settled: false, is_error: true });
+    expect(await runner.run(callOf(toolNamed('add'), { a: 1, b: 2 }))).toMatchObject({ content: '3', settled: true });
+  });
+
   test('on a server that dies is in doubt within five seconds, and the next call finds a new server', async () => {
     const runner = runnerOf();
     const pending = runner.run(callOf(toolNamed('slow_write'), { ms: 60_000 }));

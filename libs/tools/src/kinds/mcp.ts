@@ -2,6 +2,7 @@
 import { McpError, ErrorCode } from '@modelcontextprotocol/sdk/types.js';
 import type { ToolRun } from '@treadle/engine';
 import { errorText } from '../call/run-call.ts';
+import type { Mask } from '../content/mask.ts';
 import type { CallEnd, Offer, OfferedTool, ToolKind } from '../kind.ts';
 import { createMcpConnection, ServerUnreachable, type ConnectionOptions, type CallParams, type McpConnection } from '../mcp/connection.ts';
 import { offeredTool } from '../mcp/offered-tool.ts';
@@ -19,11 +20,11 @@ export interface McpKind extends ToolKind {
   probe(server: string): Promise<ServerProbe>;
 }
 
-interface Server { readonly source: McpServerSource; readonly connection: McpConnection }
+interface Server { readonly source: McpServerSource; readonly connection: McpConnection; readonly mask: Mask }
 
 export function createMcpKind(sources: Readonly<Record<string, McpServerSource>>, options: ConnectionOptions): McpKind {
   const servers = new Map<string, Server>(Object.entries(sources).map(([name, source]) => (
-    [name, { source, connection: createMcpConnection(name, source, options) }])));
+    [name, { source, connection: createMcpConnection(name, source, options), mask: options.mask }])));
   const killAll = (): void => servers.forEach(({ connection }) => connection.killNow());
   if (servers.size > 0) process.once('exit', killAll);
   return {
@@ -73,12 +74,13 @@ export function createMcpKind(sources: Readonly<Record<string, McpServerSource>>
 /** A list is read once; each turn looks at it. */
 const offersOfLists = new WeakMap<readonly unknown[], Offer>();
 
-async function offerOf(name: string, { source, connection }: Server): Promise<Offer> {
+async function offerOf(name: string, { source, connection, mask }: Server): Promise<Offer> {
   try {
     const listed = await connection.listTools();
     const known = offersOfLists.get(listed);
     if (known !== undefined) return known;
-    const entries = listed.map((entry) => offeredTool(name, entry, source.trusted));
+    // What a server says of its tools is sent to models and stands in the log, like what they answer.
+    const entries = listed.map((entry) => mask.json(offeredTool(name, entry, source.trusted)));
     const isTool = (entry: OfferedTool | string): entry is OfferedTool => typeof entry !== 'string';
     const offer = { tools: entries.filter(isTool), problems: entries.filter((entry) => typeof entry === 'string'), missing: [], ...instructionsOf(name, connection) };
     offersOfLists.set(listed, offer);

@@ -1,4 +1,5 @@
 /** Every kind of tool; a new one is a line here. */
+import type { Mask } from '../content/mask.ts';
 import type { ToolKind } from '../kind.ts';
 import type { CompleteOptions } from '../options.ts';
 import type { ToolSources } from '../sources.ts';
@@ -14,9 +15,9 @@ export interface Kinds {
   readonly mcp: McpKind;
 }
 
-export function createKinds(sources: ToolSources, options: CompleteOptions): Kinds {
+export function createKinds(sources: ToolSources, options: CompleteOptions, mask: Mask): Kinds {
   const fetch = sources.fetch ?? noWayOut;
-  const mcp = createMcpKind(sources.mcpServers, { ...options, fetch });
+  const mcp = createMcpKind(sources.mcpServers, { ...options, fetch, mask });
   const all = [
     createFunctionKind(sources.functions), createHttpKind(sources.httpTools ?? {}, fetch, options), mcp,
     createBuiltinKind({ fetch, blobs: sources.blobs ?? null, options }), createHostedKind(),

@@ -15,6 +15,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ErrorCode, McpError, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { CompleteOptions } from '../options.ts';
+import type { Mask } from '../content/mask.ts';
 import type { McpServerSource } from '../sources.ts';
 import { errorText } from '../call/run-call.ts';
 import { createSlots, type Slots } from '../call/slots.ts';
@@ -72,7 +73,11 @@ const maxBackoffMs = 30_000;
 /** The longest a timer can hold: time-outs are ours, not the SDK's. */
 const never = 2_147_483_647;
 
-export interface ConnectionOptions extends CompleteOptions { readonly fetch: typeof globalThis.fetch }
+export interface ConnectionOptions extends CompleteOptions {
+  readonly fetch: typeof globalThis.fetch;
+  /** For what is cut here: of a secret that a cut went through nobody would know what is left. */
+  readonly mask: Mask;
+}
 
 export function createMcpConnection(name: string, server: McpServerSource, options: ConnectionOptions): McpConnection {
   return new Connection(name, server, options);
@@ -201,8 +206,8 @@ class Connection implements McpConnection {
 
   async #start(): Promise<Up> {
     await this.#pause();
-    const { fetch, maxMessageBytes } = this.#options;
-    const transport = 'url' in this.#server ? createHttpTransport(this.#server, fetch, maxMessageBytes) : createStdioTransport(this.#server, maxMessageBytes);
+    const { fetch, maxMessageBytes, mask } = this.#options;
+    const transport = 'url' in this.#server ? createHttpTransport(this.#server, { fetch, maxMessageBytes, mask }) : createStdioTransport(this.#server, maxMessageBytes);
     const client = new Client({ name: 'treadle', version: '0.1.0' });
     const up: Up = { client, transport, tools: null };
     this.#transport = transport;
@@ -211,17 +216,17 @@ class Connection implements McpConnection {
       await abortable(client.connect(transport, { timeout: this.#options.connectTimeoutMs }), this.#closing.signal);
     } catch (error) {
       await transport.close();
-      this.#failed(`cannot be ${'url' in this.#server ? 'reached' : 'started'}: ${this.#whyNot(error)}${tailOf(transport)}`);
+      this.#failed(`cannot be ${'url' in this.#server ? 'reached' : 'started'}: ${this.#whyNot(error)}${this.#tailOf(transport)}`);
       throw this.#unreachable();
     }
     // A server that ended between its greeting and here has no transport any more.
     if (client.transport === undefined) {
-      this.#failed(`ended right after its start${tailOf(transport)}`);
+      this.#failed(`ended right after its start${this.#tailOf(transport)}`);
       throw this.#unreachable();
     }
     client.onclose = () => {
       if (this.#up === up) this.#up = null;
-      this.#failed(`has ended${tailOf(transport)}`);
+      this.#failed(`has ended${this.#tailOf(transport)}`);
     };
     this.#up = up;
     return up;
@@ -231,6 +236,11 @@ class Connection implements McpConnection {
   #whyNot(error: unknown): string {
     const late = error instanceof McpError && error.code === (ErrorCode.RequestTimeout as number);
     return late ? `no answer within ${this.#options.connectTimeoutMs / 1000} s` : errorText(error);
+  }
+
+  #tailOf(transport: McpTransport): string {
+    const tail = this.#options.mask.text(transport.lastWords());
+    return tail === '' ? '' : `; its last words: ${tail.slice(-300)}`;
   }
 
   /** Invariant 2. Waits out a short pause; a long one is an answer. */
@@ -263,11 +273,6 @@ function neverTaken(error: unknown): boolean {
 /** The connection was lost, at whatever point. */
 function brokeOff(error: unknown): boolean {
   return error instanceof TypeError || (error instanceof McpError && error.code === ErrorCode.ConnectionClosed);
-}
-
-function tailOf(transport: McpTransport): string {
-  const tail = transport.lastWords();
-  return tail === '' ? '' : `; its last words: ${tail.slice(-300)}`;
 }
 
 /** The promise's outcome, or the signal's reason where that comes first; the promise goes on by itself. */

@@ -14,6 +14,7 @@
 import { StreamableHTTPClientTransport, StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ErrorCode, type JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import type { Mask } from '../content/mask.ts';
 import type { McpHttpSource } from '../sources.ts';
 import { lenientBody } from './lenient-body.ts';
 import { boundedMessages } from './message-bound.ts';
@@ -34,8 +35,10 @@ const readMs = 250;
 /** For telling the server that its session is over. */
 const goodbyeMs = 1_000;
 
-export function createHttpTransport(server: McpHttpSource, fetch: typeof globalThis.fetch, maxMessageBytes: number): McpTransport {
-  return new HttpSession(server, fetch, maxMessageBytes);
+export interface HttpSessionOptions { readonly fetch: typeof globalThis.fetch; readonly maxMessageBytes: number; readonly mask: Pick<Mask, 'text'> }
+
+export function createHttpTransport(server: McpHttpSource, options: HttpSessionOptions): McpTransport {
+  return new HttpSession(server, options);
 }
 
 type RequestId = string | number;
@@ -49,13 +52,15 @@ class HttpSession implements McpTransport {
   readonly #inner: StreamableHTTPClientTransport;
   readonly #fetch: typeof globalThis.fetch;
   readonly #maxMessageBytes: number;
+  readonly #mask: Pick<Mask, 'text'>;
   readonly #pending = new Map<RequestId, Pending>();
   #over = false;
   #retired = false;
 
-  constructor(server: McpHttpSource, fetch: typeof globalThis.fetch, maxMessageBytes: number) {
+  constructor(server: McpHttpSource, { fetch, maxMessageBytes, mask }: HttpSessionOptions) {
     this.#fetch = fetch;
     this.#maxMessageBytes = maxMessageBytes;
+    this.#mask = mask;
     this.#inner = new StreamableHTTPClientTransport(new URL(server.url), {
       requestInit: { headers: { ...server.headers } }, fetch: (url, init) => this.#request(url, init ?? {}),
       reconnectionOptions: { initialReconnectionDelay: 500, maxReconnectionDelay: 10_000, reconnectionDelayGrowFactor: 2, maxRetries: 3 },
@@ -126,7 +131,7 @@ class HttpSession implements McpTransport {
     const asksForSession = 'method' in message && message.method === 'initialize';
     const unknown = error.code === 404 || (error.code === 400 && /session/i.test(error.message));
     if (this.sessionId !== undefined && !asksForSession && unknown) return new SessionLost('the server no longer knows the session');
-    return new Refused(`HTTP ${error.code}: ${error.message.slice(0, 300)}`);
+    return new Refused(`HTTP ${error.code}: ${this.#mask.text(error.message).slice(0, 300)}`);
   }
 
   async #request(url: string | URL, init: RequestInit): Promise<Response> {

@@ -26,6 +26,10 @@ test.each<[string, string]>([
   expect(() => messageOf(line)).toThrow();
 });
 
+test('a byte order mark before a message is none of it', () => {
+  expect(messageOf(`\uFEFF${JSON.stringify(answer)}`)).toEqual(answer);
+});
+
 test('lines come whole, however they are cut, in UTF-8', () => {
   const whole = Buffer.from('{"a":"é🌍"}\r\n\nsecond\nrest');
   for (let size = 1; size <= whole.length; size++) {

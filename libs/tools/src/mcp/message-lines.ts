@@ -51,9 +51,9 @@ export class MessageLines {
   }
 }
 
-/** @throws for what is no message. */
+/** Some programs put a byte order mark before the first thing that they write. @throws for what is no message. */
 export function messageOf(line: string): JSONRPCMessage {
-  const value: unknown = JSON.parse(line);
+  const value: unknown = JSON.parse(line.replace(/^\uFEFF/, ''));
   const parsed = JSONRPCMessageSchema.safeParse(value);
   return parsed.success ? parsed.data : answerIn(value) ?? JSONRPCMessageSchema.parse(value);
 }

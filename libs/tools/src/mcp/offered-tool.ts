@@ -2,6 +2,7 @@
 import { wellFormed } from '@treadle/core';
 import { z } from 'zod';
 import type { OfferedTool } from '../kind.ts';
+import { usualSchema } from './usual-schema.ts';
 
 const toolSchema = z.looseObject({
   // Whole characters, and none that steers a terminal.
@@ -31,7 +32,7 @@ export function offeredTool(server: string, entry: unknown, trusted: boolean): O
   const harmless = trusted && annotations?.destructiveHint === false;
   const idempotent = trusted && annotations?.idempotentHint === true;
   return {
-    name: `${server}/${name}`, description: (description ?? title ?? '').toWellFormed(), input_schema: wellFormed(inputSchema, deepestSchema + 1),
+    name: `${server}/${name}`, description: (description ?? title ?? '').toWellFormed(), input_schema: usualSchema(wellFormed(inputSchema, deepestSchema + 1)),
     effect: readOnly ? 'read' : idempotent ? 'idempotent' : null, parallel: readOnly ? 'parallel' : null, timeout_ms: null, characters: size,
     ...(harmless ? { destructive: false } : {}),
   };

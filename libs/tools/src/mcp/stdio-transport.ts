@@ -9,7 +9,8 @@
  * 1  The server leads a group of its own; whoever ends it ends the group.
  * 2  `onclose` comes once, soon after the server itself has ended, whoever else holds its pipes.
  * 3  A watchdog ends the group when this process is killed (watchdog.ts); it goes with the server.
- * 4  A line that is no message (servers log to stdout) is skipped; a message above the limit ends the server.
+ * 4  A server that has closed its output can answer nobody any more, and is ended.
+ * 5  A line that is no message (servers log to stdout) is skipped; a message above the limit ends the server.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js';
@@ -39,6 +40,7 @@ class ServerProcess implements McpTransport {
   readonly #lines: MessageLines;
   readonly #ended = Promise.withResolvers<void>();
   #child: ChildProcess | null = null;
+  #closing = false;
   #over = false;
   #callOff: () => void = () => undefined;
   #stderr = '';
@@ -48,9 +50,9 @@ class ServerProcess implements McpTransport {
     this.#lines = new MessageLines(maxMessageBytes);
   }
 
-  /** The end of what it wrote to stderr. */
+  /** The end of what it wrote to stderr, without the rest of a word that was cut: it may be that of a secret, which nobody would know. */
   lastWords(): string {
-    return this.#stderr.trim();
+    return (this.#stderr.length < stderrKept ? this.#stderr : this.#stderr.replace(/^\S+/, '')).trim();
   }
 
   async start(): Promise<void> {
@@ -59,6 +61,7 @@ class ServerProcess implements McpTransport {
     this.#child = child;
     if (child.pid !== undefined) this.#callOff = watchOver(child.pid);
     child.stdout.on('data', (chunk: Buffer) => this.#read(chunk));
+    child.stdout.once('end', () => { setTimeout(() => { if (!this.#closing) this.killNow(); }, drainMs).unref(); });
     child.stderr.setEncoding('utf8').on('data', (text: string) => { this.#stderr = (this.#stderr + text).slice(-stderrKept); });
     for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.on('error', (error: Error) => this.onerror?.(error));
     child.once('exit', () => {
@@ -91,6 +94,7 @@ class ServerProcess implements McpTransport {
 
   async close(): Promise<void> {
     if (this.#child === null || this.#over) return this.#end();
+    this.#closing = true;
     this.#child.stdin?.end();
     if (await this.#endsWithin(patienceMs)) return;
     this.#signalGroup('SIGTERM');
