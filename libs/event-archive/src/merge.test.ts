@@ -53,6 +53,19 @@ function failing(at: number, when: 'before' | 'after'): ObjectStore {
 }
 
 describe('merging segments', () => {
+  it('goes on where somebody else merges the same run meanwhile, and gives up where parts vanish for ever', async () => {
+    const run_id = freshRunId();
+    await store(run_id, [[1, 3], [4, 4], [5, 9]]);
+    let other: Promise<void> | null = null;
+    await merge(run_id, { ...objects, get: async (key, most) => {
+      await (other ??= merge(run_id));
+      return objects.get(key, most);
+    } });
+    expect(await ranges(run_id)).toEqual([[1, 9]]);
+    await store(run_id, [[10, 11]]);
+    await expect(merge(run_id, { ...objects, get: async () => null })).rejects.toThrow('vanish');
+  });
+
   it('makes one of many, with the same lines', async () => {
     const run_id = freshRunId();
     await store(run_id, [[1, 3], [4, 4], [5, 9]]);

@@ -3,7 +3,7 @@
  *
  * 1  Parts are deleted only after the segment that replaces them was read back (`putOnce`) and holds their very lines.
  * 2  Every state in between is a log that readers understand: merged segments overlap their parts. So this may stop anywhere, and
- *    the same call later goes on from what is there.
+ *    the same call later goes on from what is there, and where somebody else merges the same run it begins anew.
  * 3  A segment that says something else than another about the same event is a second history: nothing is deleted, and it throws.
  */
 import { ArchiveConflict } from '@treadle/engine';
@@ -23,19 +23,30 @@ export interface Merging {
 /** Consecutive parts that will be one segment. */
 interface Group { readonly first_seq: number; readonly lines: string[]; bytes: number; readonly parts: SegmentKey[] }
 
+const tries = 3;
+
 /** Throws `ObjectsFailed`, and `ArchiveConflict` for a second history. */
 export async function mergeSegments(objects: ObjectStore, merging: Merging): Promise<void> {
+  for (let left = tries; left > 0; left--) {
+    if (await mergedAsListed(objects, merging)) return;
+  }
+  throw new ObjectsFailed('unavailable', `segments of ${merging.run_id} vanish while they are merged`);
+}
+
+/** False where a part is gone that was there when they were listed. */
+async function mergedAsListed(objects: ObjectStore, merging: Merging): Promise<boolean> {
   const segments = await segmentsOf(objects, merging);
-  if (segments.length < 2) return;
+  if (segments.length < 2) return true;
   let group: Group | null = null;
   for (const part of coverOf(segments, merging.run_id)) {
     const lines = await linesOf(objects, part);
-    if (lines === null) throw new ObjectsFailed('unavailable', `${part.key} vanished while it was merged`);
+    if (lines === null) return false;
     if (group !== null && takes(group, part, lines, merging.maxBytes)) continue;
     if (group !== null) await replaceParts(objects, merging, { group, segments });
     group = { first_seq: part.first_seq, lines: [...lines], bytes: bytesOf(lines), parts: [part] };
   }
   if (group !== null) await replaceParts(objects, merging, { group, segments });
+  return true;
 }
 
 async function segmentsOf(objects: ObjectStore, { prefix, run_id }: Merging): Promise<SegmentKey[]> {
