@@ -100,7 +100,7 @@ export const boundaryProtections: readonly Protection[] = [
   {
     name: 'schemas-judge-at-once',
     without: 'a schema of a server makes validators that answer with promises, to which nobody listens',
-    edits: [{ file: 'libs/tools/src/arguments/schema-store.ts', find: '{ $schema, $async: _, ...rest }', replace: '{ $schema, ...rest }' }],
+    edits: [{ file: 'libs/tools/src/arguments/schema-store.ts', find: '{ $schema, $async: _, ...words }', replace: '{ $schema, ...words }' }],
     tests: [{ file: 'libs/tools/src/arguments/check.test.ts', named: 'a schema whose validator would answer later' }],
   },
   {
