@@ -3,9 +3,12 @@
  * Text that cannot be read as one never becomes an answer.
  */
 import type { ToolDefinition } from './agent-spec.ts';
+import { inexactProblem, parseExactly } from './exact-json.ts';
+import { oversizedInput } from './tool-call.ts';
 
 export type Action =
-  | { readonly type: 'call'; readonly name: string; readonly input: Readonly<Record<string, unknown>> }
+  /** `problem`: why the arguments cannot be used, for the model to read. */
+  | { readonly type: 'call'; readonly name: string; readonly input: Readonly<Record<string, unknown>>; readonly problem?: string }
   | { readonly type: 'answer'; readonly text: string }
   | { readonly type: 'problem'; readonly error_type: 'json_syntax' | 'missing_field' | 'unknown_skill'; readonly feedback: string };
 
@@ -30,7 +33,8 @@ function callOf(name: string, given: unknown, tools: readonly ToolDefinition[]):
   }
   const input = given === undefined || given === null ? {} : given;
   if (typeof input !== 'object' || Array.isArray(input)) return { type: 'problem', error_type: 'missing_field', feedback: '"arguments" must be a JSON object.' };
-  return { type: 'call', name: tool.wire_name, input: input as Record<string, unknown> };
+  const problem = oversizedInput(input as Record<string, unknown>) ?? inexactProblem(input);
+  return problem === null ? { type: 'call', name: tool.wire_name, input: input as Record<string, unknown> } : { type: 'call', name: tool.wire_name, input: {}, problem };
 }
 
 /** The last whole JSON object of the text: prose and thinking come before it, a fence may stand round it. */
@@ -49,7 +53,7 @@ function firstObject(text: string): Record<string, unknown> | null {
 
 function parsed(text: string): Record<string, unknown> | null {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parseExactly(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? value as Record<string, unknown> : null;
   } catch {
     return null;

@@ -191,6 +191,38 @@ test('the last resort leaves room for what must stay: a long first message is no
   expect(estimateTokens(fold(state, decision), 'm1')).toBeLessThanOrEqual(2000);
 });
 
+describe('what earlier runs of the session have said', () => {
+  const session = (messages: readonly Message[], events: readonly EventBody[] = []): RunState =>
+    lookAhead(fixture({ window: 1000, events: [turnEnded] }), [{ type: 'session_history', from_run_id: 'run_0', generation: 2, messages }, ...events]);
+  const huge: Message = { role: 'user', content: 'y'.repeat(40_000) };
+  const said: readonly Message[] = [{ role: 'user', content: 'earlier' }, { role: 'assistant', text: 'Yes?', thinking: '', model: 'm1', calls: [] }];
+
+  test.each([['a message that no window holds', [huge]], ['one behind others', [...said, huge]], ['many without an answer', [said[0]!, ...Array.from({ length: 30 }, (): Message => ({ role: 'user', content: 'y'.repeat(1000) }))]]])(
+    'does not keep a run from being asked: %s', (_, messages) => {
+      const state = session(messages);
+      const done = settle(state, decide(state, claimed), null);
+      expect(done.levels).toEqual(['emergency_snip']);
+      expect(done.decision.effect.type).toBe('call_model');
+      expect(done.state.transcript.messages).toMatchObject([{ role: 'user', content: 'hi' }]);
+    });
+
+  test('goes where the run has its own calls, whose results stay with them', () => {
+    const state = session([huge], [turnBegun, { type: 'tool_use', tool_name: 'look', tool_input: {}, tool_use_id: 't1', provider_id: null, execution: 'parallel' },
+      { type: 'tool_result', tool_use_id: 't1', tool_name: 'look', content: 'x'.repeat(9000), is_error: false, duration: 0 }, turnEnded]);
+    const done = settle(state, decide(state, claimed), null);
+    expect(done.decision.effect.type).toBe('call_model');
+    expect(done.state.transcript.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
+    valid(done.state);
+  });
+
+  test('stays where a window of the chain holds it', () => {
+    const state = session([{ role: 'user', content: 'y'.repeat(8000) }]);
+    const done = settle(state, decide(state, claimed), null);
+    expect(done.decision.events.find((event) => event.type === 'error')).toMatchObject({ action: 'fallback', to_model: 'm2' });
+    expect(done.state.transcript.messages).toHaveLength(2);
+  });
+});
+
 test('a transcript that is not fit to be sent is mended, and the log says so', () => {
   const state = long(2, 10, 100_000);
   const messages = state.transcript.messages.filter((message) => !(message.role === 'tool' && message.tool_use_id === 't0b'));

@@ -3,7 +3,8 @@
  * events; nothing is changed in place.
  *
  * 1  The first user message and the newest exchanges survive every level but the last, which still keeps the first user message
- *    and the newest exchange, with its results capped.
+ *    and the newest exchange, with its results capped. Where even that is too much for every window of the chain, what
+ *    earlier runs of the session have said goes, too: the run's own first message is kept instead.
  * 2  A cut never separates a call from its result.
  * 3  A level that does not bring the tokens under 95 % of what they were is not worth an event: the next one is tried.
  */
@@ -13,7 +14,7 @@ import { hasImages, withoutImages } from './images.ts';
 import type { KeptMessage, Message } from './message.ts';
 import { own } from './own.ts';
 import { estimateTokens, messageBytes } from './request.ts';
-import type { RunState } from './state.ts';
+import { specOf, type RunState } from './state.ts';
 import { edited } from './transcript.ts';
 import { capText, utf8Length } from './well-formed.ts';
 
@@ -56,12 +57,16 @@ export function planLevel(state: RunState, model: ModelSpec, level: CompactionLe
 export function compactionEvent(
   state: RunState, model: ModelSpec, { level, site, edit }: { readonly level: CompactionLevel; readonly site: CompactionSite; readonly edit: TranscriptEdit },
 ): EventBody | null {
-  const generation = state.transcript.generation + 1;
-  const after: RunState = { ...state, ...edited(state, { ...edit, seq: state.last_seq + 1, generation }) };
   const tokens_before = estimateTokens(state, model.name);
+  const after = afterEdit(state, edit);
+  const { generation } = after.transcript;
   const tokens_after = estimateTokens(after, model.name);
   if (tokens_after >= 0.95 * tokens_before) return null;
   return { type: 'compaction', level, site, tokens_before, tokens_after, generation, ...edit };
+}
+
+function afterEdit(state: RunState, edit: TranscriptEdit): RunState {
+  return { ...state, ...edited(state, { ...edit, seq: state.last_seq + 1, generation: state.transcript.generation + 1 }) };
 }
 
 function editOf(state: RunState, model: ModelSpec, level: CompactionLevel, target: number): TranscriptEdit {
@@ -123,21 +128,37 @@ function snipped(state: RunState, model: ModelSpec, target: number): (readonly [
   return rangeOf(old.slice(0, end));
 }
 
-/** The first user message and the newest exchange, its results capped to the room that all else leaves; everything else goes. */
+/** The first user message and the newest exchange; the run's own where the session's are too much for the window. */
 function emergency(state: RunState, model: ModelSpec, target: number): TranscriptEdit {
   const { messages } = state.transcript;
-  const bytesPerToken = 4 / (own(state.calibration, model.name) ?? 1);
   const first = messages.findIndex((message) => message.role === 'user');
-  const tail = messages.slice(tailStart(messages, 1));
+  const edit = keepingOnly(state, model, { first, target });
+  // What came before the run has a number below its own events'.
+  const ownFirst = messages.findIndex((message) => message.role === 'user' && message.seq > 0);
+  const after = afterEdit(state, edit);
+  // A larger window, where the chain has one, is better than to forget.
+  if (ownFirst <= first || specOf(state).chain.models.some(({ name, context_window }) => estimateTokens(after, name) <= context_window)) return edit;
+  return keepingOnly(state, model, { first: ownFirst, target });
+}
+
+interface Keeping { readonly first: number; readonly target: number }
+
+/** The message at `first` and the newest exchange behind it, its results capped to the room that all else leaves; everything else goes. */
+function keepingOnly(state: RunState, model: ModelSpec, { first, target }: Keeping): TranscriptEdit {
+  const { messages } = state.transcript;
+  const bytesPerToken = 4 / (own(state.calibration, model.name) ?? 1);
+  const tail = messages.slice(Math.max(first + 1, tailStart(messages, 1)));
   const results = tail.filter((message) => message.role === 'tool');
-  const goes = [...messages.slice(first + 1, messages.length - tail.length), ...results].reduce((sum, message) => sum + messageBytes(message), 0);
+  const earlier = messages.slice(0, first).filter((message) => message.seq < 0);
+  const middle = messages.slice(first + 1, messages.length - tail.length);
+  const goes = [...earlier, ...middle, ...results].reduce((sum, message) => sum + messageBytes(message), 0);
   const room = (target - estimateTokens(state, model.name)) * bytesPerToken + goes;
   const each = Math.max(200, Math.floor(room / Math.max(1, results.length)));
   const replaced = results.flatMap((message) => {
     const { text, truncated_bytes } = capText(message.content, each);
     return truncated_bytes === 0 ? [] : [{ seq: message.seq, by: text }];
   });
-  return { removed: rangeOf(messages.slice(first + 1, messages.length - tail.length)), replaced };
+  return { removed: [...rangeOf(earlier), ...rangeOf(middle)], replaced };
 }
 
 function rangeOf(messages: readonly KeptMessage[]): (readonly [number, number])[] {

@@ -80,6 +80,12 @@ describe('json_action', () => {
     expect(decision.effect.type).toBe('settle_tool_calls');
   });
 
+  test('C16: a number that would become another one is told to the model, and an answer keeps it', () => {
+    const { events } = answer(state, { text: '{"skill_name":"look","arguments":{"q":9007199254740993}}' });
+    expect(events.find((event) => event.type === 'tool_use')).toMatchObject({ tool_input: {}, invalid: expect.stringContaining('9007199254740993') as string });
+    expect(answerOf(state, { text: '{"final_answer":{"id":9007199254740993}}' })).toBe('{"id":9007199254740993}');
+  });
+
   test('a final answer is the answer', () => {
     const decision = answer(state, { text: 'So: {"final_answer": "It is {3}."}' });
     expect(fold(state, decision)).toMatchObject({ status: 'completed', answer: 'It is {3}.' });

@@ -24,7 +24,7 @@ import type { Decision, ModelReplied, ModelReply } from './turn-input.ts';
 export function interpreted(state: RunState, reply: ModelReply): ModelReply {
   if (specOf(state).protocol !== 'json_action' || reply.finish === 'length' || reply.text.trim() === '') return reply;
   const action = parseAction(reply.text, state.tools ?? []);
-  const calls = action.type === 'call' ? [{ provider_id: null, name: action.name, input: action.input, problem: null }] : [];
+  const calls = action.type === 'call' ? [{ provider_id: null, name: action.name, input: action.input, problem: action.problem ?? null }] : [];
   return { ...reply, calls, action };
 }
 

@@ -29,6 +29,7 @@ export { forAnotherRun } from './history.ts';
 export { isImage, withoutImages } from './images.ts';
 export type { AssistantMessage, Attachment, Content, ContentPart, HostNote, KeptMessage, Message, MessageToolCall, ToolImage, Transcript } from './message.ts';
 export { questionsOf, runnableCalls } from './questions.ts';
+export { inexactNumber, inexactProblem, parseExactly } from './exact-json.ts';
 export { recoveryActions, recoverySites, recoveryTable, type Recovery, type RecoveryAction, type RecoverySite } from './recovery.ts';
 export { droppableFeatures, estimateTokens, modelRequest, type DroppableFeature, type ModelRequest } from './request.ts';
 export { initialState, specOf, type ChildRun, type OpenCall, type RunError, type RunState } from './state.ts';

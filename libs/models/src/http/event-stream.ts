@@ -7,8 +7,8 @@
  *    do not stream. Anything else errs with `UnreadableReply`.
  * 4  A last event may lack its blank line, but half an event is an early end and left out.
  */
+import { parseExactly } from '@treadle/core';
 import { createParser } from 'eventsource-parser';
-import { parseExactly } from '../reply/exact-json.ts';
 import { UnreadableReply } from './stream-fault.ts';
 
 export interface StreamEvent {

@@ -2,8 +2,7 @@
  * The arguments of a tool call as servers really send them: an object; JSON text of one, encoded once or twice; or nothing.
  * What is no object is told to the model, and the tool is not run.
  */
-import { oversizedInput, wellFormed, type ToolDefinition } from '@treadle/core';
-import { inexactNumber, parseExactly } from './exact-json.ts';
+import { inexactProblem, oversizedInput, parseExactly, wellFormed, type ToolDefinition } from '@treadle/core';
 
 export interface ReadArguments {
   readonly input: Readonly<Record<string, unknown>>;
@@ -29,8 +28,8 @@ export function readArguments(raw: unknown, tool: ToolDefinition | undefined): R
   // Before anything is cut: what is left of arguments is not what the model sent.
   const oversized = oversizedInput(value as Record<string, unknown>);
   if (oversized !== null) return unusable(oversized);
-  const number = inexactNumber(value);
-  if (number !== null) return unusable(`The number ${number.slice(0, 100)} is too large to be passed on as it is. Send it as text where the tool takes text.`);
+  const inexact = inexactProblem(value);
+  if (inexact !== null) return unusable(inexact);
   return { input: wellFormed(value as Record<string, unknown>), problem: null };
 }
 

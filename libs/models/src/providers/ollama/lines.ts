@@ -8,7 +8,7 @@
  *    the connection can be used again.
  * 3  Early ends are left to the reader, who misses the `done` line.
  */
-import { inexactNumber, parseExactly } from '../../reply/exact-json.ts';
+import { inexactNumber, parseExactly } from '@treadle/core';
 import { saysError } from '../../reply/loose.ts';
 import { StreamedError, UnreadableReply } from '../../http/stream-fault.ts';
 

@@ -33,3 +33,9 @@ export function inexactNumber(value: unknown, depth = 64): string | null {
   }
   return null;
 }
+
+/** For the model to read: why arguments that `parseExactly` has read cannot be passed on; null where they can. */
+export function inexactProblem(input: unknown): string | null {
+  const number = inexactNumber(input);
+  return number === null ? null : `The number ${number.slice(0, 100)} is too large to be passed on as it is. Send it as text where the tool takes text.`;
+}
