@@ -51,3 +51,14 @@ test('known secrets are hidden wherever they turn up, and lines stay JSON', () =
   for (const shown of ['quoted', 'sk-long', 'and-more', 'with space', 'with%20space']) expect(text).not.toContain(shown);
   expect(text).toContain('sent abc');
 });
+
+test('what resists being read is logged as such, and throws nothing', () => {
+  const throws = (): never => { throw new Error('no'); };
+  const odd: unknown[] = [
+    Object.create(null), { toString: throws }, Symbol('x'), Object.defineProperties(new Error('x'), { message: { get: throws }, stack: { get: throws } }),
+    new Proxy(new Error('p'), { get: throws, getPrototypeOf: throws, ownKeys: throws }), { toJSON: throws }, { get token() { return throws(); } },
+  ];
+  const lines = logged((logger) => { for (const value of odd) for (const fields of [{ err: value }, { deep: value }]) logger.error(fields, 'it happened'); });
+  expect(lines).toHaveLength(odd.length * 2);
+  for (const line of lines) expect(JSON.parse(line)).toMatchObject({ level: 'error', msg: 'it happened' });
+});

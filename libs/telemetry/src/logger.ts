@@ -1,4 +1,9 @@
-/** Logs: one JSON object per line on stdout, without secrets. */
+/**
+ * Logs: one JSON object per line on stdout, without secrets.
+ *
+ * 1  Whatever is logged, logging it throws nothing: what other people's code throws may resist being read, and the last thing to hear of it is
+ *    often the log of a process that others still need.
+ */
 import { pino, stdSerializers, type Logger } from 'pino';
 import { redactKeys, secretPaths, valueRedactor } from './redact.ts';
 
@@ -17,7 +22,12 @@ export interface LoggerOptions {
 /** Of what libraries hang onto their errors the facts alone: a request, a response or a command would bring along what users and models said. */
 const errorFacts = ['type', 'message', 'stack', 'code', 'errno', 'syscall', 'address', 'port', 'hostname', 'status', 'statusCode', 'retryable'] as const;
 
+/** Never throws. */
 function errorFields(error: unknown): unknown {
+  return readably(() => factsOf(error), { type: 'unknown', message: unreadable });
+}
+
+function factsOf(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error);
   const fields: Readonly<Record<string, unknown>> = { ...stdSerializers.err(error) };
   const facts = Object.fromEntries(errorFacts.flatMap((name) => isFact(fields[name]) ? [[name, fields[name]]] : []));
@@ -26,6 +36,16 @@ function errorFields(error: unknown): unknown {
 }
 
 const mostErrors = 5;
+const unreadable = 'a value that cannot be read';
+
+/** `instead` where reading throws. */
+function readably<T>(read: () => T, instead: T): T {
+  try {
+    return read();
+  } catch {
+    return instead;
+  }
+}
 
 function isFact(value: unknown): boolean {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
@@ -40,7 +60,7 @@ export function createLogger({ level, name, secrets, destination }: LoggerOption
     formatters: {
       level: (label: string) => ({ level: label }),
       bindings: (bindings: object) => redactKeys(bindings) as Record<string, unknown>,
-      log: (fields: object) => redactKeys(fields) as Record<string, unknown>,
+      log: (fields: object) => readably(() => redactKeys(fields), { err: unreadable }) as Record<string, unknown>,
     },
     // Bindings of child loggers pass none of the formatters.
     redact: { paths: secretPaths, censor: '[redacted]' },

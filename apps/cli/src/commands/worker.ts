@@ -49,8 +49,8 @@ export async function workerCommand(_args: readonly string[] = [], decorate?: Wo
  * must not end everybody's runs. What the turn itself throws never gets here.
  */
 function keepAlive(logger: Logger): void {
-  process.on('unhandledRejection', (reason) => { logger.error({ err: reason instanceof Error ? reason : new Error(String(reason)) }, 'a promise was rejected and nobody was listening'); });
-  process.on('uncaughtException', (error) => { logger.error({ err: error }, 'an error was thrown outside of any call'); });
+  process.on('unhandledRejection', (reason) => { logger.error({ err: reason ?? String(reason) }, 'a promise was rejected and nobody was listening'); });
+  process.on('uncaughtException', (error: unknown) => { logger.error({ err: error ?? String(error) }, 'an error was thrown outside of any call'); });
 }
 
 async function serveMetrics(worker: () => RunningWorker | null, at: { readonly host: string; readonly port: number }): Promise<{ server: Server; url: string }> {
