@@ -112,7 +112,7 @@ export const boundaryProtections: readonly Protection[] = [
   {
     name: 'exact-numbers',
     without: 'a number in a call is read as its neighbour, and the tool is called with that',
-    edits: [{ file: 'libs/models/src/reply/tool-arguments.ts', find: '  if (number !== null) return', replace: '  if (number === undefined) return' }],
+    edits: [{ file: 'libs/core/src/exact-json.ts', find: '(typeof value === \'number\' && isInexact(value, source) ? exact.rawJSON(source) : value)', replace: 'value' }],
     tests: [{ file: 'libs/models/src/reply/tool-arguments.test.ts', named: 'with a number that would become another one' }],
   },
 ];
