@@ -9,6 +9,7 @@
  */
 import { parseExactly } from '@treadle/core';
 import { createParser } from 'eventsource-parser';
+import { createReplySize } from './reply-size.ts';
 import { UnreadableReply } from './stream-fault.ts';
 
 export interface StreamEvent {
@@ -21,7 +22,7 @@ export interface StreamEvent {
 
 export const doneMark = '[DONE]';
 
-/** Characters of one reply; far above what any output limit allows. */
+/** Bytes of one reply. */
 const largestReply = 8 * 1024 * 1024;
 
 /** Cancelling `reader` ends it. */
@@ -30,7 +31,7 @@ export async function* streamEvents(reader: ReadableStreamDefaultReader<Uint8Arr
   const found: { readonly name: string; readonly data: string }[] = [];
   // Some keep a connection alive with events that hold nothing.
   const parser = createParser({ onEvent: ({ event, data }) => { if (data.trim() !== '') found.push({ name: event ?? '', data }); } });
-  let taken = 0;
+  const size = createReplySize(largestReply);
   /** What came before the first event: perhaps no event stream at all. */
   let beginning: string | null = '';
 
@@ -45,8 +46,7 @@ export async function* streamEvents(reader: ReadableStreamDefaultReader<Uint8Arr
   for (;;) {
     const { done, value } = await reader.read();
     const text = done ? decoder.decode() : decoder.decode(value, { stream: true });
-    taken += text.length;
-    if (taken > largestReply) throw new UnreadableReply('(the reply is too large)');
+    if (value !== undefined) size.add(value);
     if (beginning !== null) beginning += text;
     parser.feed(text);
     if (found.length > 0) beginning = null;

@@ -10,9 +10,10 @@
  */
 import { inexactNumber, parseExactly } from '@treadle/core';
 import { saysError } from '../../reply/loose.ts';
+import { createReplySize } from '../../http/reply-size.ts';
 import { StreamedError, UnreadableReply } from '../../http/stream-fault.ts';
 
-/** Bytes of one reply; far above what any output limit allows. */
+/** Bytes of one reply. */
 const largestReply = 4 * 1024 * 1024;
 /** How long the end of a response may lag behind its last line. */
 const graceMs = 100;
@@ -22,7 +23,7 @@ const newline = 0x0a;
 export function wholeLines(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   let rest: Uint8Array[] = [];
-  let taken = 0;
+  const size = createReplySize(largestReply);
 
   /** The next whole lines; null at the end. */
   async function next(): Promise<Uint8Array | null> {
@@ -34,8 +35,7 @@ export function wholeLines(body: ReadableStream<Uint8Array>): ReadableStream<Uin
         // A last line may lack its line feed, but half a line is an early end, not an unreadable one.
         return last.length > 0 && isJson(last) ? last : null;
       }
-      taken += value.length;
-      if (taken > largestReply) throw new UnreadableReply('(the reply is too large)');
+      size.add(value);
       const end = value.lastIndexOf(newline);
       if (end < 0) {
         rest.push(value);
