@@ -72,14 +72,21 @@ describe('while the session is busy', () => {
     expect(stage.model.violations).toEqual([]);
   }, 60_000);
 
-  test('steer: the text reaches the run under way, once, and no run is created', async () => {
+  test('steer: the text reaches the run under way, once, and no run is created, though it is asked again when that one has ended', async () => {
     const first = await ask('slowly, and listen');
     await until('the tool runs', () => stage.ledger().some((line) => line.phase === 'start' && line.run_id === first.id));
-    const steered = await ask('in French', { session_id: session(first), on_busy: 'steer' });
-    expect(steered.id).toBe(first.id);
+    const steer = (input = 'in French') => stage.client.createRun({ agent: 'tester', input, session_id: session(first), on_busy: 'steer' }, { idempotencyKey: 'steered' });
+    expect((await Promise.all([steer(), steer()])).map(({ id }) => id)).toEqual([first.id, first.id]);
     await stage.client.wait(first.id, 20_000);
+    expect((await steer()).id).toBe(first.id);
+    await expect(steer('in German')).rejects.toMatchObject({ status: 409, code: 'idempotency_conflict' });
+    // Another run is under way by now: it was not meant either.
+    const second = await ask('slowly, and listen again', { session_id: session(first) });
+    expect((await steer()).id).toBe(first.id);
+    await stage.client.cancel(second.id);
+    await stage.client.wait(second.id, 20_000);
     const steers = [];
-    for await (const event of stage.client.events(first.id)) if (event.type === 'steer') steers.push(event.content);
+    for (const { id } of [first, second]) for await (const event of stage.client.events(id)) if (event.type === 'steer') steers.push(event.content);
     expect(steers).toEqual(['in French']);
   }, 60_000);
 });

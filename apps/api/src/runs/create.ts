@@ -8,7 +8,7 @@
  *    could create the run; else `outcome_unknown`.
  */
 import { agentVersionOf } from '@treadle/config';
-import { idIn, shardOf, type Content } from '@treadle/core';
+import { idIn, isEnded, shardOf, type Content } from '@treadle/core';
 import { createRun, mintRunId, runView, type CreateDeps, type NewRun, type RunDirectory, type RunView } from '@treadle/engine';
 import type { ApiContext } from '../dependencies.ts';
 import { invalidRequest, outcomeUnknown, Problem, unavailable } from '../problem.ts';
@@ -18,7 +18,7 @@ import { StoreUnavailable } from '../store/unavailable.ts';
 import { namedLimits } from './command-schema.ts';
 import type { CreateRunBody } from './create-schema.ts';
 import { commandRun } from './commands.ts';
-import { lookUp } from './find.ts';
+import { lookUp, RunDeleted } from './find.ts';
 import { chainNamed, checkImages, limitsWithin, webhookOf } from './fitting.ts';
 
 export interface AskedRun {
@@ -50,6 +50,8 @@ export async function acceptRun(context: ApiContext, asked: AskedRun): Promise<A
     }
     const first = await lookUp({ store, archive: context.log.archive }, asked.tenant, key.run_id);
     if (first !== null) return { view: first.view, isNew: false };
+    const steered = on_busy === 'steer' ? await steeredBefore(context, { store, run, run_id: key.run_id, not_after_ms, on_busy }) : null;
+    if (steered !== null) return { view: steered, isNew: false };
   }
   return complete(context, { store, run, run_id: key.run_id, not_after_ms, on_busy });
 }
@@ -99,10 +101,39 @@ async function interrupt(context: ApiContext, tenant: string, run_id: string): P
   });
 }
 
+/** Of a session: how far back a repeat is looked for. */
+const mostBefore = 50;
+
+/**
+ * The run that took the text when this request came first, and has ended since: without it the repeat would begin a run of its own with a
+ * text that was heard already. A command is remembered by its id, and for an ended run only that can come of asking again.
+ */
+async function steeredBefore(context: ApiContext, { store, run, run_id: minted, not_after_ms }: Creation): Promise<RunView | null> {
+  const { session_id = null, tenant, input } = run;
+  if (session_id === null) return null;
+  const { run_ids } = await store.list({ tenant, session_id, status: null, agent: null, tag: null, before_id: null, limit: mostBefore });
+  for (const run_id of run_ids) {
+    const found = await lookUp({ store, archive: context.log.archive }, tenant, run_id).catch(unlessDeleted);
+    if (found === null || found.from !== 'store' || !isEnded(found.view.status)) continue;
+    const reply = await store.command({ run_id, command_id: steeringId(minted), command: { type: 'steer', text: textOf(input ?? '') }, not_after_ms });
+    if (reply.type === 'accepted') return found.view;
+  }
+  return null;
+}
+
+function unlessDeleted(error: unknown): null {
+  if (error instanceof RunDeleted) return null;
+  throw error;
+}
+
+function steeringId(minted: string): string {
+  return `steer-${minted}`;
+}
+
 /** The text reaches the run under way; the same request sent again is the same command. */
 async function steerInstead(context: ApiContext, { run, run_id: minted }: Creation, current: string): Promise<AcceptedRun> {
   const view = await commandRun(context, {
-    tenant: run.tenant, run_id: current, command: { type: 'steer', text: textOf(run.input ?? '') }, idempotencyKey: undefined, commandId: `steer-${minted}`,
+    tenant: run.tenant, run_id: current, command: { type: 'steer', text: textOf(run.input ?? '') }, idempotencyKey: undefined, commandId: steeringId(minted),
   });
   return { view, isNew: true };
 }
