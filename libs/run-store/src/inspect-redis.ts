@@ -67,19 +67,22 @@ export function describeRedis({ mode, nodes, replicas }: RedisInspection): strin
 }
 
 async function settingsOf(redis: Redis): Promise<{ settings: RedisSettings; port: string }> {
-  const info = await redis.info();
+  const info = await redis.info().catch((error: unknown) => {
+    if (isDenied(error)) return '';
+    throw error;
+  });
   const field = (name: string): string | null => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? null;
   const setting = async (name: string): Promise<string | null> => {
     try {
       const reply = await redis.config('GET', name) as string[];
       return reply[1] ?? null;
     } catch (error) {
-      if (error instanceof Error && /^(ERR unknown command|NOPERM|ERR.*(not allowed|disabled))/i.test(error.message)) return null;
+      if (isDenied(error)) return null;
       throw error;
     }
   };
   const settings: RedisSettings = {
-    version: field('redis_version') ?? 'unknown',
+    version: field('redis_version') ?? unknownVersion,
     appendonly: await setting('appendonly') ?? (field('aof_enabled') === null ? null : field('aof_enabled') === '1' ? 'yes' : 'no'),
     appendfsync: await setting('appendfsync'),
     no_appendfsync_on_rewrite: await setting('no-appendfsync-on-rewrite'),
@@ -88,6 +91,12 @@ async function settingsOf(redis: Redis): Promise<{ settings: RedisSettings; port
     min_replicas_to_write: await setting('min-replicas-to-write'),
   };
   return { settings, port: field('tcp_port') ?? '?' };
+}
+
+const unknownVersion = 'unknown';
+
+function isDenied(error: unknown): boolean {
+  return error instanceof Error && /^(ERR unknown command|NOPERM|ERR.*(not allowed|disabled))/i.test(error.message);
 }
 
 /** What several masters have wrong is said once, with their addresses unless all have it. */
@@ -117,6 +126,9 @@ export function failoverProblems({ replicas, min_replicas_to_write }: Pick<Redis
 export function problemsOf(settings: Omit<RedisSettings, 'replicas' | 'min_replicas_to_write'>): RedisProblem[] {
   const problems: RedisProblem[] = [];
   const add = (severity: RedisProblem['severity'], problem: string, mend: string): void => { problems.push({ severity, problem, mend }); };
+  if (settings.version === unknownVersion) {
+    add('error', 'this user may not ask INFO, which says what Redis is and how it is set up', 'ACL SETUSER … +info');
+  }
   if (Number.parseFloat(settings.version) < 6.2) {
     add('error', `Redis ${settings.version} is too old: some commands that are needed do not exist there`, 'use Redis 6.2 or newer, or Valkey');
   }

@@ -110,6 +110,15 @@ describe('inspection', () => {
     plain.disconnect();
   });
 
+  test('refuses in words where INFO may not be asked', async () => {
+    const redis = connectRedis(server.url, { role: 'command' });
+    await redis.acl('SETUSER', 'narrow', 'on', 'nopass', '~*', '+@all', '-@dangerous');
+    const narrow = connectRedis(server.url.replace('redis://', 'redis://narrow:x@'), { role: 'command' });
+    expect((await inspectRedis(narrow)).problems[0]).toMatchObject({ severity: 'error', problem: expect.stringContaining('INFO') as string });
+    redis.disconnect();
+    narrow.disconnect();
+  });
+
   test.each([
     [{ version: '6.0.9' }, 'error', /too old/],
     [{ maxmemory_policy: 'volatile-lru' }, 'error', /evicted/],
