@@ -36,6 +36,19 @@ async function failureOf(promise: Promise<unknown>): Promise<ObjectsFailed> {
 }
 
 describe('S3 objects', () => {
+  it('are deleted once and for all, also at a store that says that there is nothing, and after an answer that was lost', async () => {
+    const strict = await startS3Server({ missesDeleted: true });
+    const objects = connect({ endpoint: strict.endpoint, maxAttempts: 3 });
+    await objects.put('a', Buffer.from('x'), 'create');
+    strict.goWrong(1, ['reset']);
+    const deleting = objects.delete('a');
+    await expect.poll(() => strict.objects.size).toBe(0);
+    strict.goWrong(null);
+    await deleting;
+    await objects.delete('never there');
+    await strict.stop();
+  });
+
   it('send whole bodies without checksums of the SDK’s own accord', async () => {
     await connect().put('a', Buffer.from('x'), 'create');
     const put = server.requests.findLast(({ method }) => method === 'PUT')!;

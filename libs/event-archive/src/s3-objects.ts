@@ -102,7 +102,7 @@ export function createS3Objects(options: S3Options): ObjectStore {
 
     delete: (Key) => call(`DELETE ${Key}`, async (abortSignal) => {
       assertKey(Key);
-      await client.send(new DeleteObjectCommand({ Bucket, Key }), { abortSignal });
+      await client.send(new DeleteObjectCommand({ Bucket, Key }), { abortSignal }).catch(unlessMissing);
     }),
 
     close() {
@@ -110,6 +110,11 @@ export function createS3Objects(options: S3Options): ObjectStore {
       impatient.destroy();
     },
   };
+}
+
+/** Some stores say that there is nothing to delete: also to the retry of a deletion whose answer was lost. */
+function unlessMissing(error: unknown): void {
+  if (nameOf(error) !== 'NoSuchKey') throw error;
 }
 
 function clientConfig(options: S3Options): S3ClientConfig {

@@ -22,6 +22,8 @@ export interface S3ServerOptions {
   readonly pageKeys?: number;
   /** How long each answer takes, ms. Default none. */
   readonly latencyMs?: number;
+  /** To delete what is not there is answered 404, as some stores do. */
+  readonly missesDeleted?: boolean;
   /** `StartAfter` of listings is overlooked, as some stores do. */
   readonly ignoreStartAfter?: boolean;
 }
@@ -197,8 +199,7 @@ function serve(exchange: Exchange, asked: Asked): S3Reply {
     case 'HEAD':
       return getObject(objects, key);
     case 'DELETE':
-      objects.delete(key);
-      return { status: 204 };
+      return objects.delete(key) || options.missesDeleted !== true ? { status: 204 } : errorReply(404, 'NoSuchKey');
     case 'PUT': {
       const conditional = headers['if-none-match'] !== undefined;
       if (conditional && options.conditional === 'unsupported') return errorReply(501, 'NotImplemented');
