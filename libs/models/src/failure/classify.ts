@@ -50,7 +50,7 @@ function refusal(error: HttpRefusal, context: FailureContext): ProviderFailure {
 /** Tools and thinking cannot be left out without being asked for something else. */
 function droppable(text: string): DroppableFeature | null {
   if (/stream_options|include_usage/i.test(text)) return 'stream_options';
-  return /\bimages?\b|vision|multimodal/i.test(text) ? 'images' : null;
+  return /\bimages?\b|vision|multimodal|\bmedia\b/i.test(text) ? 'images' : null;
 }
 
 /** The status was 200, so what the frame says has to tell. */

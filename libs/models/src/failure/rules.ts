@@ -53,10 +53,9 @@ export const earlyTexts: readonly TextRule[] = [
   { name: 'history_invalid', text: /invalid [`'"]?signature|(thinking|reasoning)[`'"]?( or [`'"]?redacted_thinking[`'"]?)? (blocks?|content).{0,80}(cannot be modified|must be passed back)|expected [`'"]?thinking|encrypted content/i },
   { name: 'history_invalid', text: /text content blocks must|must have non-empty content|content (cannot|must not) be empty|cannot end with trailing whitespace|assistant message prefill|must end with a user message/i },
   { name: 'feature_unsupported', text: /invalid schema for function|(failed to (parse|initialize|compile)|error parsing|unable to generate).{0,30}(grammar|schema)|json schema conversion failed|unsupported.{0,30}schema/i },
-  { name: 'feature_unsupported', text: /at most 0 image/i },
+  // Far fewer than is usual: taken out one by one they would be refused again and again.
+  { name: 'feature_unsupported', text: /(too many|number of) images\b|too much media|(maximum( of)?|at most|more than|only|limit of) \d{1,5} image(s|\(s\))?(?! per)\b/i, status: [400, 413, 422, 500] },
   { name: 'image_too_large', text: /images?.{0,60}(exceeds?|too large|too big)/i },
-  // Too many are too much as well: they are taken out until the rest is taken.
-  { name: 'image_too_large', text: /(too many|number of) images\b|too much media|(maximum( of)?|at most|more than|only|limit of) \d{1,5} image(s|\(s\))?(?! per)\b/i, status: [400, 413, 422, 500] },
   { name: 'model_not_found', text: /does not support (chat|generate|completion)/i },
   { name: 'feature_unsupported', text: /does(n't| not) support (tools?|tool use|function|thinking|reasoning|images?|image input|vision|multimodal|insert)|support tool use|(tool (use|calling|choice)|image input|thinking) is not supported|missing data required for image input|unsupported image|could not process image/i },
   { name: 'feature_unsupported', text: /unrecognized request argument|unsupported (parameter|value)|unknown (parameter|field)|extra inputs are not permitted|is not supported with this model/i },

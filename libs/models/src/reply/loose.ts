@@ -20,11 +20,11 @@ export function listOf(value: unknown): readonly unknown[] {
   return value !== null && typeof value === 'object' ? [value] : [];
 }
 
-/** A call has its name and arguments under `function`, or beside its id. */
+/** A call has its name and arguments under `function`, or beside its id, which some count. */
 export function callOf(raw: unknown): { readonly index: unknown; readonly id: unknown; readonly name: unknown; readonly args: unknown } {
   const { index, id, function: inner, ...beside } = asObject(raw);
   const { name, arguments: args } = asObject(inner ?? beside);
-  return { index, id, name, args };
+  return { index, id: typeof id === 'number' ? String(id) : id, name, args };
 }
 
 /** Some name the field in every frame, with nothing in it. */

@@ -71,6 +71,11 @@ describe('fragments of calls', () => {
     }
   });
 
+  it('C12: are told apart by ids that are numbers, too', () => {
+    const counted = (id: number) => ({ index: 0, id, function: { name: 'append', arguments: '{"v":1}' } });
+    expect(assembled([counted(0)], [counted(1)])).toEqual([{ id: '0', name: 'append', args: '{"v":1}' }, { id: '1', name: 'append', args: '{"v":1}' }]);
+  });
+
   it('C09: with one id and two indices are two', () => {
     expect(assembled([part(0, 'x', 'append', '{"v":1}'), part(1, 'x', 'append', '{"v":2}')])).toEqual([{ id: 'x', name: 'append', args: '{"v":1}' }, { id: 'x', name: 'append', args: '{"v":2}' }]);
   });
