@@ -12,10 +12,13 @@ interface ExactJson {
 
 const exact = JSON as unknown as ExactJson;
 
+/** Characters. Looking at each value of more would hold up everybody else; arguments of such a length are refused anyway. */
+const longest = 1024 * 1024;
+
 /** Throws as `JSON.parse` does. Written as JSON again it is what it was. */
 export function parseExactly(text: string): unknown {
-  // Few texts hold such a number, and looking at each value takes long.
-  if (!/\d{16}|\d[eE]/.test(text)) return JSON.parse(text) as unknown;
+  // Few texts hold such a number.
+  if (text.length > longest || !/\d{16}|\d[eE]/.test(text)) return JSON.parse(text) as unknown;
   return exact.parse(text, (_, value, { source = '' }) => (typeof value === 'number' && isInexact(value, source) ? exact.rawJSON(source) : value));
 }
 
