@@ -120,7 +120,8 @@ describe.skipIf(!ready)('the image', () => {
     test('a container that is killed in the middle of a turn costs that turn alone', async () => {
       const id = await begin({ turns: 4, stall_at: 3 });
       const turn = await event(id, (each) => each.type === 'turn_start' && each.turn_number === 3);
-      await event(id, (each) => each.type === 'model_request' && each.turn_number === 3);
+      // Not at `model_request`: the request may not have come yet, and the next one would be the one that is never answered.
+      await event(id, (each) => each.type === 'assistant_text' && each.turn_number === 3);
       const worker = workerOf(turn);
       await docker(['kill', worker.getId()]);
       const ended = await stage.client.wait(id, 60_000);
