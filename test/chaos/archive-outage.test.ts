@@ -9,6 +9,7 @@ import { afterEach, expect, test } from 'vitest';
 import { until } from '../e2e/processes.ts';
 import { problemsOf } from './checker.ts';
 import { chosenSeed, randomFrom, scaled } from './random.ts';
+import { allRead } from './reader.ts';
 import { allEnded, historyOf, postRuns, readAll, startChaos, type ChaosStage } from './stage.ts';
 
 let stage: ChaosStage | null = null;
@@ -58,7 +59,7 @@ test('C66: an archive that slows down, goes away and then fails now and then cos
   await allEnded(here, ids, scaled({ small: 120_000, large: 300_000 }));
   process.stdout.write(`archive outage: ${count} runs, away for ${Math.round(outageMs / 1000)} s, all archived ${Math.round((performance.now() - backMs) / 1000)} s after the last fault\n`);
   await until('the backlog is gone', async () => await backlog() === 0);
-  await Promise.all(readers.map((reader) => reader.ended));
+  await allRead(readers, (reader) => reader.ended);
   expect(problemsOf(await historyOf(here, ids, readers))).toEqual([]);
   const segments = (id: string): string[] => [...here.s3.objects.keys()].filter((key) => key.startsWith(`runs/${id}/events/`));
   await until('the segments of each are one', () => ids.every((id) => segments(id).length === 1), 60_000).catch(() => undefined);

@@ -6,6 +6,7 @@ import { newScheduleId, reply, someDefinition, status, type ChatBody } from '@tr
 import { afterEach, expect, test } from 'vitest';
 import { problemsOf } from './checker.ts';
 import { until } from '../e2e/processes.ts';
+import { allRead } from './reader.ts';
 import { allEnded, historyOf, post, postRuns, readAll, startChaos, usagePerReply, usualScript, type ChaosStage } from './stage.ts';
 import { randomFrom } from './random.ts';
 
@@ -49,7 +50,7 @@ test.each([['an hour', hour], ['a day', 24 * hour]])('C59: workers %s ahead and 
   const ids = [...usual, ...waiting, ...later].map(({ id }) => id!);
   const readers = readAll(here, ids, randomFrom(1));
   await allEnded(here, ids, 60_000);
-  await Promise.all(readers.map((reader) => reader.ended));
+  await allRead(readers, (reader) => reader.ended);
   const history = await historyOf(here, ids, readers);
   expect(problemsOf(history)).toEqual([]);
   // By the model server's own clock: nobody came back before the time, whoever's clock said what.

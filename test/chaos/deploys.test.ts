@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { problemsOf } from './checker.ts';
 import { chosenSeed, pick, randomFrom, scaled } from './random.ts';
+import { allRead } from './reader.ts';
 import { allEnded, historyOf, postRuns, readAll, startChaos, type ChaosStage } from './stage.ts';
 
 let stage: ChaosStage | null = null;
@@ -31,7 +32,7 @@ test('a worker replaced every two seconds loses nothing, doubles nothing and end
   }
   const readers = readAll(here, ids.slice(-5), random);
   await allEnded(here, ids, 60_000);
-  await Promise.all(readers.map((reader) => reader.ended));
+  await allRead(readers, (reader) => reader.ended);
   expect(await Promise.all(codes)).toEqual(codes.map(() => 0));
   const history = await historyOf(here, ids, readers);
   expect(problemsOf(history)).toEqual([]);

@@ -9,6 +9,7 @@ import { until } from '../e2e/processes.ts';
 import { startReceiver, webhookSecret, type Receiver } from '../cases/receiver.ts';
 import { problemsOf } from './checker.ts';
 import { chosenSeed, pick, randomFrom, scaled } from './random.ts';
+import { allRead } from './reader.ts';
 import { allEnded, historyOf, postRuns, readAll, startChaos, type ChaosStage } from './stage.ts';
 
 const perPoint = scaled({ small: 4, large: 42 });
@@ -43,7 +44,7 @@ test('kill -9 at every point loses nothing, repeats nothing and reorders nothing
     const done = stage.armed.fired();
     rest = rest.filter((_, index) => !done.has(named[index]!.key) && !done.has(idOf.get(named[index]!.key)!));
   }
-  await Promise.all(readers.map((reader) => reader.ended));
+  await allRead(readers, (reader) => reader.ended);
 
   const fired = stage.armed.fired();
   const history = await historyOf(stage, ids, readers, { planned: plan.map(({ point }) => point), fired: [...fired.values()] });

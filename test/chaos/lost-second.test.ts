@@ -8,6 +8,7 @@ import { afterEach, expect, test } from 'vitest';
 import { until } from '../e2e/processes.ts';
 import { problemsOf } from './checker.ts';
 import { chosenSeed, pick, randomFrom, scaled } from './random.ts';
+import { allRead } from './reader.ts';
 import { allEnded, historyOf, postRuns, readAll, startChaos, toolTurns, usagePerReply, type ChaosStage } from './stage.ts';
 
 const rounds = scaled({ small: 2, large: 10 });
@@ -46,9 +47,9 @@ test.each(['async', 'strict'])('Redis loses its last second, archiving is %s', a
     await sleep(pick(random, 1500));
   }
   await allEnded(here, ids, 120_000);
-  await Promise.all(readers.map((reader) => reader.ended));
+  await allRead(readers, (reader) => reader.ended);
   // Some saw the end of a run that had then still to be found again.
-  await Promise.all(readers.map((reader) => reader.comeBack()));
+  await allRead(readers, (reader) => reader.comeBack());
   await until('readiness is green', async () => (await Promise.all([...here.workers.roles, ...here.api.roles].map(ready))).every((green) => green), 20_000);
 
   // What Redis had acknowledged and lost may be done again where no key says that it was.

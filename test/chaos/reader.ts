@@ -4,7 +4,8 @@
  *
  * Owns: one connection at a time. States: reading → ended (`run_end` seen) or stopped.
  */
-import { pick, type Random } from './random.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pick, scaled, type Random } from './random.ts';
 
 export interface BreakingReader {
   readonly run_id: string;
@@ -14,6 +15,8 @@ export interface BreakingReader {
   connections(): number;
   /** How often it was told that what it had seen is void; that is no longer in `seen`. */
   resets(): number;
+  /** Where it stands and what it was answered last, for errors. */
+  standing(): string;
   readonly ended: Promise<void>;
   /** Reads on to the end once more, from what it has seen last: that may be lost meanwhile, also the end. */
   comeBack(): Promise<void>;
@@ -26,6 +29,7 @@ export function startReader(baseUrl: string, run_id: string, random: Random): Br
   let connections = 0;
   let resets = 0;
   let stopped = false;
+  let answer = 'asked for the first time';
   let lastId = '';
   let lastEpoch: number | null = null;
   const browser = random() < 0.3;
@@ -35,9 +39,10 @@ export function startReader(baseUrl: string, run_id: string, random: Random): Br
     let budget = 1 + pick(random, 7);
     connections += 1;
     const response = await fetch(`${baseUrl}/v1/runs/${run_id}/events`, { signal: leave.signal, headers: { accept: 'text/event-stream', ...(lastId === '' ? {} : { 'last-event-id': lastId }), ...(lastEpoch === null || browser ? {} : { 'treadle-last-epoch': String(lastEpoch) }) } });
+    answer = `HTTP ${response.status} at ${new Date().toISOString()}`;
     // Nothing follows.
     if (response.status === 204) return true;
-    if (!response.ok || response.body === null) throw new Error(`HTTP ${response.status}`);
+    if (!response.ok || response.body === null) throw new Error(`HTTP ${response.status} ${await response.text()}`);
     let buffered = '';
     for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
       buffered += chunk;
@@ -67,13 +72,28 @@ export function startReader(baseUrl: string, run_id: string, random: Random): Br
     while (!stopped) {
       try {
         if (await once()) return;
-      } catch {
+      } catch (error) {
+        answer = String(error).slice(0, 500);
         await new Promise((resolve) => { setTimeout(resolve, 100); });
       }
     }
   };
   const ended = toTheEnd();
-  return { run_id, seen, connections: () => connections, resets: () => resets, ended, comeBack: toTheEnd, stop: () => { stopped = true; } };
+  return { run_id, seen, connections: () => connections, resets: () => resets, standing: () => `${run_id}: ${connections} connections, ${seen.length} events seen, the last with the id ${lastId}; ${answer}`, ended, comeBack: toTheEnd, stop: () => { stopped = true; } };
+}
+
+/** Of runs that have ended: resolves when each reader has read. Throws, after a minute (large: ten), what says where those stand that have not. */
+export async function allRead(readers: readonly BreakingReader[], reads: (reader: BreakingReader) => Promise<void>): Promise<void> {
+  const timeoutMs = scaled({ small: 60_000, large: 600_000 });
+  const reading = new Set(readers);
+  const late = new AbortController();
+  const read = Promise.all(readers.map(async (reader) => {
+    await reads(reader);
+    reading.delete(reader);
+  }));
+  await Promise.race([read, sleep(timeoutMs, undefined, { signal: late.signal }).then(() => {
+    throw new Error(`${reading.size} of ${readers.length} readers have not come to the end within ${timeoutMs} ms:\n${[...reading].slice(0, 10).map((reader) => reader.standing()).join('\n')}`);
+  })]).finally(() => { late.abort(); });
 }
 
 function parse(block: string): { readonly id: string; readonly type: string; readonly data: string } | null {

@@ -10,6 +10,7 @@ import { describe, expect, test, type TestContext } from 'vitest';
 import { until } from '../e2e/processes.ts';
 import { problemsOf } from './checker.ts';
 import { chosenSeed, randomFrom, scaled } from './random.ts';
+import { allRead } from './reader.ts';
 import { allEnded, historyOf, postRuns, readAll, startChaos, type ChaosStage } from './stage.ts';
 
 interface Fault {
@@ -99,7 +100,7 @@ async function play({ round, name, seen, begin, lastsMs, end }: Play, { onTestFi
   await allEnded(here, ids, 60_000);
   process.stdout.write(`redis ${name}: all ended ${Math.round((Date.now() - backMs) / 100) / 10} s after the return\n`);
   await until('readiness is green', async () => (await Promise.all([...here.workers.roles, ...here.api.roles].map(ready))).every((green) => green), 20_000);
-  await Promise.all(readers.map((reader) => reader.ended));
+  await allRead(readers, (reader) => reader.ended);
   expect([...here.workers.roles, ...here.api.roles].map((role) => role.pid)).toEqual(pids);
   expect(problemsOf(await historyOf(here, ids, readers))).toEqual([]);
   expect([...here.workers.complaints, ...here.api.complaints]).toEqual([]);

@@ -16,7 +16,7 @@ import {
 } from '@treadle/testkit';
 import { EndedEarly, startProcess, until, type Role } from '../e2e/processes.ts';
 import type { History, RunHistory } from './checker.ts';
-import { randomFrom, type Random } from './random.ts';
+import { randomFrom, scaled, type Random } from './random.ts';
 import { startReader, type BreakingReader } from './reader.ts';
 
 export const usagePerReply = { input: 100, output: 10 } as const;
@@ -190,18 +190,21 @@ export function freePort(): Promise<number> {
 
 export interface Posted { readonly id: string; readonly key: string }
 
-/** Posts until there is an answer that says what became of it, as a client with a key does. */
+/** Posts until there is an answer that says what became of it, as a client with a key does. Throws after a minute (large: ten) without one. */
 export async function post(url: string, key: string, body: object): Promise<{ readonly status: number; readonly id: string | null }> {
+  const end = Date.now() + scaled({ small: 60_000, large: 600_000 });
   for (;;) {
-    try {
-      const response = await fetch(`${url}/v1/runs`, { method: 'POST', headers: { 'content-type': 'application/json', 'idempotency-key': key }, body: JSON.stringify(body), signal: AbortSignal.timeout(10_000) });
-      const answer = await response.json() as { id?: string };
-      if (response.status < 500) return { status: response.status, id: answer.id ?? null };
-    } catch {
-      // The API is away, or was killed in the middle.
-    }
-    await new Promise((resolve) => { setTimeout(resolve, 100); });
+    // The API may be away, or be killed in the middle.
+    const { status, text } = await posted(url, key, body).catch((error: unknown) => ({ status: 599, text: String(error) }));
+    if (status < 500) return { status, id: (JSON.parse(text) as { id?: string }).id ?? null };
+    if (Date.now() > end) throw new Error(`${key} was not accepted in all this time; at last: ${text.slice(0, 1000)}`);
+    await sleep(100);
   }
+}
+
+async function posted(url: string, key: string, body: object): Promise<{ readonly status: number; readonly text: string }> {
+  const response = await fetch(`${url}/v1/runs`, { method: 'POST', headers: { 'content-type': 'application/json', 'idempotency-key': key }, body: JSON.stringify(body), signal: AbortSignal.timeout(10_000) });
+  return { status: response.status, text: await response.text() };
 }
 
 /** Posts a run for each key, which also stands in its input. */

@@ -10,6 +10,7 @@ import { afterEach, expect, test } from 'vitest';
 import { until, type Role } from '../e2e/processes.ts';
 import { lateStarts, problemsOf } from './checker.ts';
 import { chosenSeed, pick, randomFrom, scaled } from './random.ts';
+import { allRead } from './reader.ts';
 import { allEnded, historyOf, postRuns, readAll, startChaos, usagePerReply, usualScript, type ChaosStage } from './stage.ts';
 
 const leaseMs = 2000;
@@ -31,7 +32,7 @@ async function left(workers: readonly Role[]): Promise<number> {
 
 async function checked(here: ChaosStage, ids: readonly string[], readers: ReturnType<typeof readAll>): Promise<void> {
   await allEnded(here, ids, scaled({ small: 90_000, large: 1_200_000 }));
-  await Promise.all(readers.map((reader) => reader.ended));
+  await allRead(readers, (reader) => reader.ended);
   const history = await historyOf(here, ids, readers, { frozenWorkers: true });
   expect(problemsOf(history)).toEqual([]);
   process.stdout.write(`zombies: ${lateStarts(history).length} of ${here.ledger().length / 2} calls reached their tool late, each started once or with the same key\n`);

@@ -6,6 +6,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { nodeFlags } from '@treadle/cli/node-flags';
 import { createClient, type Client } from '@treadle/client';
 import { readLedger, startModelServer, startRedis, testMcpServer, type LedgerLine, type ModelServer, type ModelServerOptions, type RedisServer } from '@treadle/testkit';
@@ -134,7 +135,9 @@ export async function startStage(options: StageOptions<StageRedis>): Promise<Sta
 export async function until<T>(what: string, condition: () => Promise<T | undefined | false> | T | undefined | false, timeoutMs = 30_000): Promise<T> {
   const end = Date.now() + timeoutMs;
   for (;;) {
-    const value = await condition();
+    // A look that hangs is none.
+    const late = new AbortController();
+    const value = await Promise.race([condition(), sleep(end - Date.now() + 10_000, undefined, { signal: late.signal })]).finally(() => { late.abort(); });
     if (value !== undefined && value !== false) return value;
     if (Date.now() > end) throw new Error(`${what}: not within ${timeoutMs} ms`);
     await new Promise((resolve) => { setTimeout(resolve, 50); });
