@@ -33,16 +33,29 @@ export class EndedEarly extends Error {
   }
 }
 
-/** Starts one process, as the product starts it, and waits until it says that it is ready. Throws `EndedEarly` with its output when it ends before. `script`: the executable, by default the product's. */
+/** A process that has not said by then that it is ready never will. */
+const startMs = 60_000;
+
+/**
+ * Starts one process, as the product starts it, and waits until it says that it is ready. `script`: the executable, by default the product's.
+ *
+ * @throws {EndedEarly} With its output, when it ends before.
+ * @throws {Error} The same, when it is not ready within a minute; it is ended.
+ */
 export async function startProcess(role: 'api' | 'worker', env: Readonly<Record<string, string>>, script = cli): Promise<Role> {
   const child = spawn(process.execPath, [...nodeFlags, script, role], { env: { ...bare(), ...env }, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => { output += chunk.toString(); });
   const exited = new Promise<number | null>((resolve) => { child.once('exit', (code) => { resolve(code); }); });
+  let late: NodeJS.Timeout | undefined;
   const url = await new Promise<string>((resolve, reject) => {
     child.once('message', (message) => { resolve((message as { url: string }).url); });
     void exited.then((code) => { reject(new EndedEarly(role, code, output)); });
-  });
+    late = setTimeout(() => {
+      reject(new Error(`${role} was not ready within ${startMs} ms: ${output}`));
+      child.kill('SIGKILL');
+    }, startMs);
+  }).finally(() => { clearTimeout(late); });
   return { url, pid: child.pid!, output: () => output, kill: (signal = 'SIGKILL') => { child.kill(signal); }, exited };
 }
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { startRedis } from './index.ts';
@@ -26,6 +26,18 @@ test('what was written survives a kill, under the same URL', async () => {
   expect(server.pid).not.toBe(pid);
   await server.stop();
   await expect(ask(server.port, 'PING')).rejects.toThrow();
+});
+
+test('somebody else on its port is not taken for it, whatever he answers', async () => {
+  const server = await startRedis();
+  await server.kill();
+  const other = createServer((socket) => { socket.on('error', () => undefined).once('data', () => { socket.end('+PONG\r\n'); }); });
+  await once(other.listen(server.port, '127.0.0.1'), 'listening');
+  await expect(server.restart()).rejects.toThrow(`did not become ready on port ${server.port}`);
+  await new Promise((resolve) => { other.close(resolve); });
+  await server.restart();
+  expect(await ask(server.port, 'PING')).toContain('PONG');
+  await server.stop();
 });
 
 test('persists as it is told to', async () => {

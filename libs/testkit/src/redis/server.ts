@@ -104,7 +104,7 @@ async function start(dir: string, port: number, argsAt: Arguments): Promise<Chil
   if (child === null) throw new Error('neither redis-server nor valkey-server is installed');
   endWithThisProcess(child, dir);
   const deadline = performance.now() + 10_000;
-  while (!await answers(port)) {
+  while (!await answers(port, child.pid!)) {
     if (child.exitCode !== null || performance.now() > deadline) {
       await end(child, 'SIGKILL');
       child = null;
@@ -131,15 +131,17 @@ function spawned(program: string, args: readonly string[]): Promise<ChildProcess
   });
 }
 
-/** PING is answered with an error while the server still loads its file. */
-async function answers(port: number): Promise<boolean> {
-  return (await told(port, 'PING'))?.startsWith('+PONG') ?? false;
+/** PING is answered with an error while the server still loads its file, and by whoever else listens there where the port was taken. */
+async function answers(port: number, pid: number): Promise<boolean> {
+  if (await told(port, 'PING') !== '+PONG\r\n') return false;
+  return (await told(port, 'INFO server'))?.includes(`process_id:${pid}\r\n`) ?? false;
 }
 
-/** The first piece of the answer to one command, as the protocol writes it; null where nobody answers. Enough for short answers. */
+/** The first piece of the answer to one command, as the protocol writes it; null where nobody answers within a second. Enough for short answers. */
 export function told(port: number, command: string): Promise<string | null> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => { socket.write(`${command}\r\n`); });
+    socket.setTimeout(1000, () => { socket.destroy(); });
     socket.once('data', (data) => { socket.destroy(); resolve(data.toString()); });
     socket.once('error', () => { resolve(null); });
     socket.once('close', () => { resolve(null); });
