@@ -14,7 +14,8 @@ export function asksFor(inTime: InTime, { approval }: ToolDefinition, input: Rea
   try {
     const pattern = new RegExp(matches);
     const texts = textsIn(input[arg]);
-    return inTime(`approval ${matches}`, limitMs, () => ({ found: texts.some((text) => pattern.test(text)) }))?.found ?? true;
+    const look = inTime(`approval ${matches}`, limitMs, () => ({ found: texts.some((text) => pattern.test(text)) }));
+    return typeof look === 'string' || look.found;
   } catch {
     return true;
   }

@@ -6,7 +6,7 @@ import type { SchemaStore } from './schema-store.ts';
 
 const maxFaults = 5;
 const maxLength = 600;
-/** Patterns, and lists whose items are to differ, may take as long as they like. Long enough for a thread that others keep busy. */
+/** Patterns, and lists whose items are to differ, may take as long as they like. */
 const limitMs = 500;
 
 export interface CheckDeps { readonly schemas: SchemaStore; readonly inTime: InTime }
@@ -17,7 +17,7 @@ export function checkArguments({ schemas, inTime }: CheckDeps, tool: ToolDefinit
   if (schema.type === 'unusable') return null;
   const { validate } = schema;
   const found = inTime(`schema ${tool.hash}`, limitMs, () => judged(validate, input));
-  if (found === null) return `The arguments could not be checked against the schema of ${tool.wire_name} in time.`;
+  if (typeof found === 'string') return `The arguments could not be checked against the schema of ${tool.wire_name} in time.`;
   return found.errors === null ? null : messageFor(tool, found.errors);
 }
 

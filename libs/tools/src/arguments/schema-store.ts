@@ -7,6 +7,7 @@
  * 1  At most 500 schemas; the one unused for longest goes first.
  * 2  A compiler keeps whatever it has compiled, so it is replaced after 200 schemas, and after one that it was stopped in.
  * 3  Whoever wrote a schema decides how long it takes to compile: a hundred thousand characters can take ten seconds. It is stopped after one.
+ *    That is kept of it; where this thread was kept from it instead, nothing is, and it is looked at again the next time.
  */
 import { schemaPattern } from '@treadle/core';
 import { Ajv, type ValidateFunction } from 'ajv';
@@ -36,6 +37,7 @@ export function createSchemaStore(inTime: InTime = createInTime()): SchemaStore 
     knows: (hash) => known.has(hash),
     compiled(hash, schema) {
       const entry = known.get(hash) ?? compile(hash, schema);
+      if (entry === keptWaiting) return entry;
       known.delete(hash);
       known.set(hash, entry);
       const [oldest] = known.keys();
@@ -69,15 +71,22 @@ function createCompilers(inTime: InTime): (hash: string, schema: unknown) => Com
     if (rest.type !== 'object') return unusable('its input schema is not of type "object"');
     const draft = draftOf($schema);
     try {
-      const compiled = inTime(`compile ${hash}`, compileLimitMs, () => ({ validate: compilerFor(draft).compile(rest) }));
-      if (compiled !== null) return { type: 'usable', ...compiled };
+      let begun = false;
+      const compiled = inTime(`compile ${hash}`, compileLimitMs, () => {
+        if (begun) compilers.delete(draft);
+        begun = true;
+        return { validate: compilerFor(draft).compile(rest) };
+      });
+      if (typeof compiled !== 'string') return { type: 'usable', ...compiled };
       compilers.delete(draft);
-      return unusable('its input schema takes too long to read');
+      return compiled === 'kept_waiting' ? keptWaiting : unusable('its input schema takes too long to read');
     } catch (error) {
       return unusable(`its input schema cannot be used (${firstLine(error)})`);
     }
   };
 }
+
+const keptWaiting = unusable('its input schema could not be read, since this machine is too busy');
 
 function unusable(problem: string): CompiledSchema {
   return { type: 'unusable', problem };

@@ -41,7 +41,7 @@ describe('destructive', () => {
 
 describe('a rule about an argument', () => {
   let nowMs = 0;
-  const stopping = createInTime(() => nowMs);
+  const stopping = createInTime({ monotonicMs: () => nowMs });
   /** Longer than a busy machine may leave a test without its processor. */
   const inTime: InTime = (key, _limitMs, look) => stopping(key, 2000, look);
   const asks = (matches: string, input: Readonly<Record<string, unknown>>): boolean => {

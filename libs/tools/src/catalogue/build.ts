@@ -1,6 +1,7 @@
 /** From what the sources offer to what an agent may use: chosen, checked, classed, named. */
 import type { ToolDefinition } from '@treadle/core';
 import type { ToolCatalogue } from '@treadle/engine';
+import { threadCpuMs } from '../arguments/in-time.ts';
 import type { SchemaStore } from '../arguments/schema-store.ts';
 import type { Offer, OfferedTool } from '../kind.ts';
 import type { ToolPolicySource } from '../sources.ts';
@@ -74,10 +75,6 @@ function withinRoom(tools: readonly OfferedTool[], { first }: CatalogueRules): {
 
 function leftOut(count: number, why: string): string[] {
   return count === 0 ? [] : [`${count} ${count === 1 ? 'tool is' : 'tools are'} left out: ${why}. Let the agent's patterns choose fewer.`];
-}
-
-function threadCpuMs(): number {
-  return process.threadCpuUsage().user / 1000;
 }
 
 /** This thread has other runs to keep alive. */
