@@ -39,9 +39,9 @@ export const fleetDashboard = () => dashboard({
       series({ title: 'Still to be told', description: 'Ended runs whose receiver has not taken it yet. Where it rises, a receiver is away, or too slow.', unit: 'short', width: 12, queries: [[fleet('treadle_webhook_pending'), 'pending']] }),
     ] },
     { title: 'Processes', panels: [
-      series({ title: 'Saturation', description: 'Turns in flight of those taken at once, by worker. Full ones need company.', unit: 'percentunit', width: 12, thresholds: [0.8, 0.95], queries: [[`${metric('treadle_turns_in_flight')} / ${metric('treadle_turn_slots')}`, '{{instance}}']] }),
+      series({ title: 'Saturation by worker', description: 'Turns in flight of those taken at once. Full ones need company.', unit: 'percentunit', width: 12, thresholds: [0.8, 0.95], queries: [[`${metric('treadle_turns_in_flight')} / ${metric('treadle_turn_slots')}`, '{{instance}}']] }),
       series({ title: 'Event loop lag', description: '99th percentile of 5 s. A process that lags renews leases late.', unit: 's', width: 12, thresholds: [0.1, 0.5], queries: [[metric('treadle_event_loop_lag_seconds'), '{{instance}}']] }),
-      latency({ title: 'Round trip to Redis', description: 'Of a PING from every process.', width: 12, thresholds: [0.01, 0.1] }, 'treadle_redis_round_trip_seconds'),
+      latency({ title: 'Round trip by process', description: 'Of a PING to Redis, 95th percentile. One that is slow alone has a slow host or computes; all of them: Redis, or what lies before it.', width: 12, thresholds: [0.01, 0.1] }, 'treadle_redis_round_trip_seconds', { by: ['instance'], quantiles: [0.95] }),
       series({ title: 'Event streams', description: 'Clients that follow runs live.', unit: 'short', width: 12, queries: [[`sum(${metric('treadle_sse_clients')})`, 'streams']] }),
     ] },
   ],
