@@ -5,13 +5,12 @@
  * Owns: everything it starts, and one folder. States: up → stopped (`stop`).
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, type Client, type Run } from '@treadle/client';
 import {
-  openArmed, readLedger, reply, startModelServer, startRedis, startS3Server, startTcpProxy,
+  freePort, openArmed, readLedger, reply, startModelServer, startRedis, startS3Server, startTcpProxy,
   type Armed, type ChatBody, type LedgerLine, type ModelScript, type ModelServer, type RedisServer, type RedisServerOptions, type S3Server, type TcpProxy,
 } from '@treadle/testkit';
 import { EndedEarly, startProcess, until, type Role } from '../e2e/processes.ts';
@@ -124,6 +123,7 @@ export async function startChaos(options: ChaosOptions = {}): Promise<ChaosStage
   const s3Proxy = await startTcpProxy({ port: Number(new URL(s3.endpoint).port) });
   const configFile = options.configFile ?? join(dir, 'treadle.config.json');
   if (options.configFile === undefined) writeFileSync(configFile, JSON.stringify(configOf(options, model.url, dir)));
+  // The API is put back on the same one.
   const port = await freePort();
   const env = {
     REDIS_URL: `redis://127.0.0.1:${redisProxy.port}`, S3_BUCKET: s3.bucket, S3_ENDPOINT: `http://127.0.0.1:${s3Proxy.port}`, S3_REGION: 'x', S3_ACCESS_KEY_ID: 'a', S3_SECRET_ACCESS_KEY: 'b',
@@ -174,18 +174,6 @@ export function usualScript(body: ChatBody) {
   if (results >= toolTurns * 2) return reply({ text: 'All rows are there, and that is all.', usage, pieces: 4 }, delivery);
   const calls = [{ id: null, name: 't__row', args: { v: String(results) } }, { id: null, name: 't__keyed_row', args: { v: String(results) } }];
   return reply({ text: 'I write two rows, one of them with a key.', pieces: 4, calls, usage }, delivery);
-}
-
-/** A port that was free a moment ago: the API is put back on the same one. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => { resolve(port); });
-    });
-  });
 }
 
 export interface Posted { readonly id: string; readonly key: string }

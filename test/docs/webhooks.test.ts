@@ -2,8 +2,8 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { freePort } from '@treadle/testkit';
 import { afterAll, expect, test } from 'vitest';
-import { freePort } from '../chaos/stage.ts';
 import { root, startStage, until } from '../e2e/processes.ts';
 
 const guide = readFileSync(join(root, 'docs/webhooks.md'), 'utf8');

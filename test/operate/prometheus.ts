@@ -1,9 +1,9 @@
 /** A real Prometheus and its tool, for tests; Debian's package is installed where that can be done. */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '@treadle/testkit';
 import { until } from '../e2e/processes.ts';
 
 function found(): boolean {
@@ -64,14 +64,4 @@ export async function startPrometheus(targets: Readonly<Record<string, readonly 
       rmSync(dir, { recursive: true, force: true });
     },
   };
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => { resolve(port); });
-    });
-  });
 }

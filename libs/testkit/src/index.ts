@@ -26,5 +26,6 @@ export { workerRegistryConformance, type WorkerRegistryUnderTest } from './confo
 export { modelFleetConformance, runStoreConformance, type FleetUnderTest, type JobUnderTest, type RunStoreUnderTest } from './conformance/index.ts';
 export { redisOfFile, startRedis, startRedisCluster, startWatchedRedis, type RedisCluster, type RedisServer, type RedisServerOptions, type WatchedRedis } from './redis/index.ts';
 export { apiPoints, crashingDirectory, crashingPorts, crashPoints, openArmed, type Armed, type Arming, type CrashingPorts, type CrashPoint } from './crash/index.ts';
+export { freePort } from './free-port.ts';
 export { startTcpProxy, type TcpProxy } from './proxy/index.ts';
 export { startOtlpReceiver, type OtlpReceiver, type ReceivedSpan } from './otlp/index.ts';

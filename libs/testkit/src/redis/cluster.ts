@@ -15,12 +15,9 @@ export interface RedisCluster {
 
 const ranges = ['0 5460', '5461 10922', '10923 16383'] as const;
 
-/** Nodes talk to each other on their port + 10,000; above 54,999 there is none. */
-const portBelow = 55_000;
-
 /** Resolves when every node says that all slots are served. Throws where the servers cannot be started or do not find each other. */
 export async function startRedisCluster(): Promise<RedisCluster> {
-  const nodes = await allOrNone(ranges.map(() => startRedis({ portBelow, args: ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000'] })));
+  const nodes = await allOrNone(ranges.map(() => startRedis({ args: ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000'] })));
   const stop = async (): Promise<void> => { await Promise.all(nodes.map((node) => node.stop())); };
   try {
     for (const [index, { port }] of nodes.entries()) {

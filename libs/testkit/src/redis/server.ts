@@ -6,10 +6,11 @@
  */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '../free-port.ts';
 
 export interface RedisServerOptions {
   /** Default `yes`. */
@@ -18,8 +19,6 @@ export interface RedisServerOptions {
   readonly appendfsync?: 'always' | 'everysec' | 'no';
   /** More settings, as on the command line. */
   readonly args?: readonly string[];
-  /** The port is below this one. */
-  readonly portBelow?: number;
 }
 
 export interface RedisServer {
@@ -45,16 +44,16 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
   return startServer((dir, port) => [
     '--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--daemonize', 'no',
     '--appendonly', options.appendonly ?? 'yes', '--appendfsync', options.appendfsync ?? 'always', ...options.args ?? [],
-  ], options.portBelow);
+  ]);
 }
 
 /** The program's arguments, asked for at each start. */
 type Arguments = (dir: string, port: number) => readonly string[];
 
 /** As `startRedis`, for whatever else the program can be. */
-export async function startServer(args: Arguments, portBelow = 65_536): Promise<RedisServer> {
+export async function startServer(args: Arguments): Promise<RedisServer> {
   const dir = await mkdtemp(join(tmpdir(), 'treadle-redis-'));
-  let process_ = await startOnFreePort(dir, args, portBelow);
+  let process_ = await startOnFreePort(dir, args);
   return {
     url: `redis://127.0.0.1:${process_.port}`,
     port: process_.port,
@@ -87,9 +86,9 @@ function cutBack(manifest: string, toSecond: number): void {
 }
 
 /** Somebody else may take the port between finding and using it. */
-async function startOnFreePort(dir: string, args: Arguments, portBelow: number): Promise<{ child: ChildProcess; port: number }> {
+async function startOnFreePort(dir: string, args: Arguments): Promise<{ child: ChildProcess; port: number }> {
   for (let attempt = 1; ; attempt++) {
-    const port = await freePort(portBelow);
+    const port = await freePort();
     try {
       return { port, child: await start(dir, port, args) };
     } catch (error) {
@@ -153,25 +152,4 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   const ended = new Promise((resolve) => { child.once('exit', resolve); });
   child.kill(signal);
   await ended;
-}
-
-async function freePort(below: number): Promise<number> {
-  for (;;) {
-    const port = await anyFreePort();
-    if (port < below) return port;
-  }
-}
-
-function anyFreePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => {
-        if (address === null || typeof address === 'string') reject(new Error('no port'));
-        else resolve(address.port);
-      });
-    });
-  });
 }

@@ -7,10 +7,10 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { accessSync, constants, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
+import { freePort } from '../free-port.ts';
 
 export interface CephServer {
   readonly endpoint: string;
@@ -90,15 +90,6 @@ async function answers(url: string): Promise<void> {
     if (left === 0) throw new Error('the gateway of Ceph does not answer');
     await new Promise((resolve) => { setTimeout(resolve, 200); });
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
-  const address = server.address();
-  await new Promise((resolve) => { server.close(resolve); });
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
 
 interface Place { readonly dir: string; readonly fsid: string; readonly port: number; readonly monitor: number; readonly first: number }
