@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { root } from '../e2e/processes.ts';
+import { root, until } from '../e2e/processes.ts';
 import { hasPrometheus, startPrometheus, type Prometheus } from '../operate/prometheus.ts';
 import { incidents, startLoadedSystem, type Incident, type Sign } from './incidents.ts';
 
@@ -19,6 +19,8 @@ function queryOf({ dashboard, title, query = 0 }: Sign): string {
 }
 
 const runbook = readFileSync(join(root, 'docs/runbook.md'), 'utf8');
+/** Of a system that has started: its first turns wait for their tools' servers, which is no calm. */
+const settlingS = 10;
 const calmS = 12;
 const troubleS = 20;
 
@@ -33,13 +35,18 @@ async function largest(prometheus: Prometheus, sign: Sign, seconds: number): Pro
   return Math.max(0, ...shown.flatMap(({ values }) => values.map(([, value]) => Number(value))).filter((value) => !Number.isNaN(value)));
 }
 
+/** Systems that are being started now: together they keep this machine busy. */
+let starting = 0;
+
 async function played(name: string, incident: Incident, release: (() => Promise<void>)[]): Promise<void> {
-  const system = await startLoadedSystem({ perSecond: 3 });
+  starting += 1;
+  const system = await startLoadedSystem({ perSecond: 3 }).finally(() => { starting -= 1; });
   release.push(() => system.stop());
   const prometheus = await startPrometheus({ 'treadle-api': [system.stage.api.url], 'treadle-worker': system.workers.map(({ url }) => url) });
   release.push(() => prometheus.stop());
+  await until('the others have started, too', () => starting === 0, 60_000);
   // Rates look back for 8 s.
-  await sleep((calmS + 8) * 1000);
+  await sleep((settlingS + calmS + 8) * 1000);
   const others = Object.entries(incidents).filter(([each]) => each !== name).map(([, { signs: [first] }]) => first);
   const before = new Map(await Promise.all([...incident.signs, ...others].map(async (sign) => [sign, await largest(prometheus, sign, calmS)] as const)));
   incident.begin(system);
