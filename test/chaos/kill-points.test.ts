@@ -55,7 +55,7 @@ test('kill -9 at every point loses nothing, repeats nothing and reorders nothing
   expect(unknownWithoutCause(history.runs, fired)).toEqual([]);
   const broken = readers.reduce((sum, reader) => sum + reader.connections(), 0);
   process.stdout.write(`kill points: ${ids.length} runs, ${fired.size} kills, ${stage.workers.ends() + stage.api.ends()} processes ended, ${broken} connections of ${readers.length} readers\n`);
-}, scaled({ small: 600_000, large: 7_200_000 }));
+}, scaled({ small: 1_200_000, large: 7_200_000 }));
 
 /** Workers died before a run was counted and right behind it; when nobody looks for a finish job any more, each run is counted once. */
 async function countedOnce(used: readonly { readonly input_tokens: number; readonly output_tokens: number }[]): Promise<void> {

@@ -15,4 +15,4 @@ test.each([
   ['a write is sent again later', resends],
 ] satisfies [string, Scenario[]][])('the invariants hold when %s', async (_name, scenarios) => {
   expect(await failures(scenarios, { mutations: { approves: true } }, 5)).toEqual([]);
-}, 120_000);
+}, 400_000);

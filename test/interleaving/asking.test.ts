@@ -10,4 +10,4 @@ test.each([
   ['a command comes at each step, beside a crash or a zombie', commandAtEachStep],
 ] satisfies [string, Scenario[]][])('the invariants hold when %s', async (_name, scenarios) => {
   expect(await failures(scenarios, { mutations: { asks: true } }, 5)).toEqual([]);
-}, 120_000);
+}, 400_000);

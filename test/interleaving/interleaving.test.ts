@@ -19,7 +19,7 @@ describe('the invariants hold', () => {
     ['the store loses its last writes', rollBacks],
   ] satisfies [string, Scenario[]][])('when %s', async (_name, scenarios) => {
     expect(await failures(scenarios, {}, 5)).toEqual([]);
-  }, 120_000);
+  }, 400_000);
 });
 
 describe('each protection is needed: without it something breaks', () => {
@@ -32,5 +32,5 @@ describe('each protection is needed: without it something breaks', () => {
     ['the ledger', crashAfterCrash, { mutations: { noLedger: true } }],
   ] satisfies [string, Scenario[], Switches][])('%s', async (_name, scenarios, switches) => {
     expect(await failures(scenarios, switches)).not.toEqual([]);
-  }, 120_000);
+  }, 400_000);
 });
