@@ -118,6 +118,9 @@ describe('checking arguments', () => {
 
   test('a schema that takes too long to read is not used, and the next one is read all the same', () => {
     const slow = { type: 'object', patternProperties: Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`^p${index}`, { type: 'string' }])) };
+    let cpu = 0;
+    const schemas = createSchemaStore(createInTime({ cpuMs: () => cpu += 10_000 }));
+    const check = (tool: ToolDefinition, input: Record<string, unknown>) => checkArguments({ schemas, inTime }, tool, input);
     expect(schemas.compiled('slow', slow)).toEqual({ type: 'unusable', problem: 'its input schema takes too long to read' });
     expect(schemas.knows('slow')).toBe(true);
     expect(check(toolWith({ type: 'object', required: ['a'] }), {})).toContain('"a" is missing');
